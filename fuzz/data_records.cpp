@@ -24,7 +24,7 @@ FUZZ_TARGET(data_records) {
     check(record.value.is_object(), "a record is an object");
     if (const auto schema = detect_schema(record.value)) (void)to_messages(record.value, *schema).ok();
   }
-  check(bad.reported.size() <= BadRecords::kReported, "the number of reported records is limited");
+  check(bad.reported.size() <= BadRecords::kMaxReported, "the number of reported records is limited");
   for (const auto& line : bad.reported) check(line.size() < 4000, "a bounded message");
   return 0;
 }

@@ -18,7 +18,7 @@ FUZZ_TARGET(world_answers) {
   (void)world::check_records(*reader, {}, 0, report).ok();
   check(report.all.exact <= report.all.normalized && report.all.normalized <= report.all.answers,
         "consistent counts");
-  check(report.bad.reported.size() <= BadRecords::kReported, "the number of reported records is limited");
+  check(report.bad.reported.size() <= BadRecords::kMaxReported, "the number of reported records is limited");
   for (const auto& line : report.bad.reported) check(line.size() < 4000, "a bounded message");
   return 0;
 }

@@ -15,10 +15,10 @@
 #include "base/lost_pages.h"
 
 namespace makar {
-Error io_error(const std::string& path, std::string_view doing) {
+Error io_error(const std::string& path, std::string_view action) {
   const int code = errno;
   const auto kind = code == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo;
-  return error_of(kind, path, "cannot {}: {}", doing, std::strerror(code));
+  return error_of(kind, path, "cannot {}: {}", action, std::strerror(code));
 }
 
 namespace {

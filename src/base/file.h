@@ -10,8 +10,9 @@
 
 namespace makar {
 
-// The error of the last system call that failed, from errno: "cannot open: No space left on device".
-Error io_error(const std::string& path, std::string_view doing);
+// The error of the last system call that failed, from errno: "cannot write: No space left on device".
+// `action` is the verb.
+Error io_error(const std::string& path, std::string_view action);
 
 // A read-only memory map; the bytes live as long as the object.
 class MappedFile {

@@ -44,9 +44,9 @@ FileWriter::~FileWriter() {
 
 Status FileWriter::write(std::span<const std::byte> bytes) {
   check(fd_ >= 0, "write() after commit()");
-  constexpr size_t kMax = size_t{1} << 30;  // Linux writes at most 2 GiB per call
+  constexpr size_t kMaxWriteBytes = size_t{1} << 30;  // Linux writes at most 2 GiB per call
   while (!bytes.empty()) {
-    const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kMax));
+    const ssize_t n = ::write(fd_, bytes.data(), std::min(bytes.size(), kMaxWriteBytes));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return io_error(temporary_, "write");
     bytes = bytes.subspan(static_cast<size_t>(n));

@@ -41,13 +41,14 @@ class Builder : public nlohmann::json_sax<Json> {
     return true;
   }
   bool parse_error(std::size_t offset, const std::string&, const nlohmann::detail::exception& e) override {
-    std::string why = e.what();
-    if (const auto bracket = why.find("] "); bracket != std::string::npos) why = why.substr(bracket + 2);
-    if (why.size() > 300)
-      why = why.substr(0, 300) + "...";  // the parser may quote a whole token, of any length
+    std::string reason = e.what();
+    if (const auto bracket = reason.find("] "); bracket != std::string::npos)
+      reason = reason.substr(bracket + 2);
+    if (reason.size() > 300)
+      reason = reason.substr(0, 300) + "...";  // the parser may quote a whole token, of any length
     std::replace_if(
-        why.begin(), why.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x7f; }, '?');
-    error_ = error_at(fmt::format("{}: byte {}", place_, offset), "not valid JSON: {}", why);
+        reason.begin(), reason.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x7f; }, '?');
+    error_ = error_at(fmt::format("{}: byte {}", place_, offset), "not valid JSON: {}", reason);
     return false;
   }
 
@@ -55,8 +56,8 @@ class Builder : public nlohmann::json_sax<Json> {
   Error error() const { return error_; }
 
  private:
-  bool fail(const std::string& why) {
-    error_ = error_at(place_, "JSON is refused: {}", why);
+  bool fail(const std::string& reason) {
+    error_ = error_at(place_, "JSON is refused: {}", reason);
     return false;
   }
   Json* place(Json value) {
@@ -78,12 +79,12 @@ class Builder : public nlohmann::json_sax<Json> {
     const Json& closed = *stack_.back();
     stack_.pop_back();
     if (!closed.is_object()) return true;
-    const std::string* twice = key_given_twice(closed.get_ref<const Json::object_t&>());
-    return !twice || fail("the key " + quote(*twice) + " is given twice");
+    const std::string* duplicate = duplicate_key(closed.get_ref<const Json::object_t&>());
+    return !duplicate || fail("the key " + quote(*duplicate) + " is given twice");
   }
   // With a hash table: vocabularies have 100,000 keys and more. If many keys collide, the keys are sorted
   // instead.
-  static const std::string* key_given_twice(const Json::object_t& fields) {
+  static const std::string* duplicate_key(const Json::object_t& fields) {
     size_t size = 4, steps = 0;
     while (size < fields.size() * 2) size *= 2;
     std::vector<std::pair<size_t, const std::string*>> slots(size, {0, nullptr});
@@ -92,19 +93,19 @@ class Builder : public nlohmann::json_sax<Json> {
       size_t at = hash & (size - 1);
       for (; slots[at].second; at = (at + 1) & (size - 1)) {
         if (slots[at].first == hash && *slots[at].second == field.first) return &field.first;
-        if (++steps > 16 * size) return sorted_key_given_twice(fields);
+        if (++steps > 16 * size) return duplicate_key_by_sorting(fields);
       }
       slots[at] = {hash, &field.first};
     }
     return nullptr;
   }
-  static const std::string* sorted_key_given_twice(const Json::object_t& fields) {
+  static const std::string* duplicate_key_by_sorting(const Json::object_t& fields) {
     std::vector<const std::string*> keys;
     for (const auto& field : fields) keys.push_back(&field.first);
     std::sort(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a < *b; });
-    const auto twice =
+    const auto duplicate =
         std::adjacent_find(keys.begin(), keys.end(), [](const auto* a, const auto* b) { return *a == *b; });
-    return twice == keys.end() ? nullptr : *twice;
+    return duplicate == keys.end() ? nullptr : *duplicate;
   }
 
   std::string place_;

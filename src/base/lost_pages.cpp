@@ -11,8 +11,8 @@
 namespace makar {
 namespace {
 
-// Read by the signal handler, which takes no locks: map_slots are never freed, only emptied. Maps beyond the
-// last slot are not protected.
+// One mapped file. The signal handler reads the slots without a lock, so they are never freed, only emptied.
+// Maps beyond the last slot are not protected.
 struct MapSlot {
   std::atomic<uintptr_t> begin{0}, end{0};  // end 0: empty
   std::atomic<uint64_t> number{0};
@@ -52,7 +52,7 @@ void survive_lost_pages() {
   ::sigaction(SIGBUS, &action, nullptr);
 }
 
-uint64_t maps_made() { return maps_counted; }
+uint64_t map_count() { return maps_counted; }
 
 bool pages_lost(uint64_t from, uint64_t to) {
   if (!any_lost) return false;

@@ -10,8 +10,8 @@ namespace makar {
 // Installs the handler, for the whole process.
 void survive_lost_pages();
 
-// Maps are numbered in the order they are made: how many there have been so far.
-uint64_t maps_made();
+// The number of maps created so far; maps are numbered in the order of their creation.
+uint64_t map_count();
 // Whether any of the maps numbered `from` to `to` (exclusive) has lost pages.
 bool pages_lost(uint64_t from, uint64_t to);
 

@@ -24,7 +24,8 @@ size_t edit_distance(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::string nearest(const std::string& name, const std::vector<std::string>& known) {
-  if (name.size() > 200) return "";
+  constexpr size_t kMaxNameBytes = 200;  // the distance costs time quadratic in the length
+  if (name.size() > kMaxNameBytes) return "";
   std::string best;
   size_t best_distance = std::max<size_t>(2, name.size() / 3) + 1;
   for (const auto& candidate : known) {

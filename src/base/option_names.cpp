@@ -5,10 +5,10 @@
 namespace makar {
 namespace {
 
-constexpr std::string_view kProgram = "program.";
+constexpr std::string_view kProgramPrefix = "program.";
 
 bool is_key(std::string_view text) {
-  if (text.starts_with(kProgram)) text.remove_prefix(kProgram.size());
+  if (text.starts_with(kProgramPrefix)) text.remove_prefix(kProgramPrefix.size());
   return !text.empty() && text[0] >= 'a' && text[0] <= 'z' &&
          std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; });
@@ -36,7 +36,7 @@ std::string replace_keys(std::string_view message, const Spell& spell) {
 }
 
 std::string as_flag(std::string key) {
-  if (key.starts_with(kProgram)) key.erase(0, kProgram.size());
+  if (key.starts_with(kProgramPrefix)) key.erase(0, kProgramPrefix.size());
   std::replace(key.begin(), key.end(), '_', '-');
   return "--" + key;
 }
@@ -47,7 +47,7 @@ std::string options_as_flags(std::string_view message) { return replace_keys(mes
 
 std::string options_as_fields(std::string_view message, std::string_view owner) {
   return replace_keys(message, [&](const std::string& key) {
-    return key.starts_with(kProgram) ? std::string(owner) + as_flag(key) : key;
+    return key.starts_with(kProgramPrefix) ? std::string(owner) + as_flag(key) : key;
   });
 }
 

@@ -87,10 +87,10 @@ Result<bool> read_table(T& target, std::span<const TableOption<T>> table, const 
     const double number = value.get<double>();
     if (!value.is_number_integer() && (std::floor(number) != number || std::fabs(number) > 0x1p53))
       return error_at(key, "expects a whole number, got {}", value.dump());
-    const int64_t whole = value.is_number_integer() ? value.get<int64_t>() : static_cast<int64_t>(number);
-    if (auto* field = std::get_if<int64_t T::*>(&option.field)) target.*(*field) = whole;
+    const int64_t integer = value.is_number_integer() ? value.get<int64_t>() : static_cast<int64_t>(number);
+    if (auto* field = std::get_if<int64_t T::*>(&option.field)) target.*(*field) = integer;
     if (auto* field = std::get_if<uint64_t T::*>(&option.field))
-      target.*(*field) = static_cast<uint64_t>(whole);
+      target.*(*field) = static_cast<uint64_t>(integer);
     return true;
   }
   return false;
@@ -100,7 +100,7 @@ Result<bool> read_table(T& target, std::span<const TableOption<T>> table, const 
 template <class T>
 Status check_table(const T& target, std::span<const TableOption<T>> table) {
   for (const TableOption<T>& option : table) {
-    const std::string outside = std::visit(
+    const std::string invalid_value = std::visit(
         [&](auto field) -> std::string {
           const auto& value = target.*field;
           using Value = std::decay_t<decltype(value)>;
@@ -111,9 +111,9 @@ Status check_table(const T& target, std::span<const TableOption<T>> table) {
           return "";
         },
         option.field);
-    if (!outside.empty())
+    if (!invalid_value.empty())
       return error_at("`" + option.keys().front() + "`", "must be from {} to {}, got {}", option.low,
-                      option.high, outside);
+                      option.high, invalid_value);
   }
   return Done{};
 }

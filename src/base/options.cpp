@@ -132,7 +132,7 @@ Status Options::assign_words(const std::vector<std::string>& words, const std::v
   for (auto& option : options_)
     if (!option.position.empty() && std::find(flags.begin(), flags.end(), &option) == flags.end())
       by_position.push_back(&option);
-  // If there are fewer arguments than positions, those set by the environment are skipped.
+  // If there are fewer arguments than positions, options that the environment sets are skipped.
   if (words.size() < by_position.size()) std::erase_if(by_position, [](const Option* o) { return o->seen; });
   size_t next = 0;
   for (const std::string& word : words) {
@@ -156,9 +156,9 @@ Status Options::parse(const std::vector<std::string>& arguments) {
       only_words = true;
       continue;
     }
-    const bool flag = !only_words && word.size() > 1 && word[0] == '-' &&
-                      !std::isdigit(static_cast<unsigned char>(word[1]));
-    if (!flag) {
+    const bool is_flag = !only_words && word.size() > 1 && word[0] == '-' &&
+                         !std::isdigit(static_cast<unsigned char>(word[1]));
+    if (!is_flag) {
       words.push_back(std::move(word));
       continue;
     }

@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kIndent = 2, kGap = 2;
+constexpr size_t kIndent = 2, kGap = 2, kMaxLeftColumns = 28;
 
 size_t columns_of(std::string_view text) {
   return static_cast<size_t>(
@@ -50,9 +50,9 @@ std::string Options::Option::left() const {
 
 std::string Options::Option::right() const {
   std::string out = help;
-  std::string shown;  // on one line
-  for (const char c : default_text) shown += c == '\n' ? std::string("\\n") : std::string(1, c);
-  if (!shown.empty()) out += fmt::format(" (default {})", shown);
+  std::string default_line;  // line breaks as \n
+  for (const char c : default_text) default_line += c == '\n' ? std::string("\\n") : std::string(1, c);
+  if (!default_line.empty()) out += fmt::format(" (default {})", default_line);
   std::vector<std::string> others;
   if (!positional && !position.empty()) others.push_back("argument " + position);
   for (const auto& name : names)
@@ -94,7 +94,7 @@ std::string Options::help(size_t width) const {
   std::string out = wrapped(summary_, 0, width, 0) + "\n" + wrapped("usage: " + usage(), 0, width, 0);
   size_t left = 0;
   for (const auto& option : options_) left = std::max(left, columns_of(option.left()));
-  const size_t at = kIndent + std::min({left, size_t{28}, width / 2}) + kGap;
+  const size_t at = kIndent + std::min({left, kMaxLeftColumns, width / 2}) + kGap;
   const auto row = [&](const std::string& name, const std::string& text) {
     out += std::string(kIndent, ' ') + name;
     size_t used = kIndent + columns_of(name);

@@ -8,8 +8,10 @@
 
 namespace makar {
 
+constexpr double kJoulesPerKwh = 3.6e6;
+
 Cost cost_of(const PriceTable& prices, int64_t input_tokens, int64_t output_tokens, double seconds) {
-  constexpr double kMillion = 1e6, kHour = 3600, kJoulesPerKwh = 3.6e6;
+  constexpr double kMillion = 1e6, kHour = 3600;
   Cost out;
   out.joules = prices.watts * seconds;
   out.money = (static_cast<double>(input_tokens) * prices.input +
@@ -34,11 +36,11 @@ Result<PriceTable> read_price_table(const std::string& path) {
   for (const auto& [key, value] : json.items()) {
     const std::string place = path + ": " + key;
     if (key == "currency") {
-      const bool plain = value.is_string() && !value.get_ref<const std::string&>().empty() &&
-                         value.get_ref<const std::string&>().size() <= 8 &&
-                         value.get_ref<const std::string&>().find_first_not_of(
-                             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == std::string::npos;
-      if (!plain) return error_at(place, "expected a currency code of 1 to 8 letters, such as USD or EUR");
+      const bool is_code = value.is_string() && !value.get_ref<const std::string&>().empty() &&
+                           value.get_ref<const std::string&>().size() <= 8 &&
+                           value.get_ref<const std::string&>().find_first_not_of(
+                               "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") == std::string::npos;
+      if (!is_code) return error_at(place, "expected a currency code of 1 to 8 letters, such as USD or EUR");
       out.currency = value.get<std::string>();
       continue;
     }
@@ -56,8 +58,9 @@ Result<PriceTable> read_price_table(const std::string& path) {
 std::string cost_text(const PriceTable& prices, const Cost& cost) {
   std::string out = fmt::format("{:.4g} {}", cost.money, prices.currency);
   if (prices.watts > 0)
-    out += fmt::format(", {:.4g} {}", cost.joules >= 3.6e6 ? cost.joules / 3.6e6 : cost.joules,
-                       cost.joules >= 3.6e6 ? "kWh" : "J");
+    out +=
+        fmt::format(", {:.4g} {}", cost.joules >= kJoulesPerKwh ? cost.joules / kJoulesPerKwh : cost.joules,
+                    cost.joules >= kJoulesPerKwh ? "kWh" : "J");
   return out;
 }
 

@@ -18,13 +18,13 @@ Progress::~Progress() {
 void Progress::show(const std::string& name, uint64_t done, uint64_t total, const std::string& note) {
   if (quiet_) return;
   const auto now = Clock::now();
-  const bool fresh = name != name_;
-  if (fresh) {
+  const bool new_name = name != name_;
+  if (new_name) {
     if (open_) fmt::print(stderr, "\n");
     name_ = name, begin_ = now, open_ = false;
   }
   // A terminal is redrawn ten times per second; a pipe gets one line every five seconds.
-  if (!fresh &&
+  if (!new_name &&
       now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000)) &&
       (done < total || total == 0))
     return;
@@ -38,18 +38,20 @@ void Progress::show(const std::string& name, uint64_t done, uint64_t total, cons
   }
   const double share = std::min(1.0, static_cast<double>(done) / static_cast<double>(total));
   const double seconds = std::chrono::duration<double>(now - begin_).count();
-  const double left = share > 0.01 && share < 1 ? seconds * (1 - share) / share : 0;
-  const std::string eta =
-      left > 0 ? fmt::format(" | eta {}:{:02}", static_cast<int>(left) / 60, static_cast<int>(left) % 60)
-               : "";
+  const double seconds_left = share > 0.01 && share < 1 ? seconds * (1 - share) / share : 0;
+  const std::string eta = seconds_left > 0
+                              ? fmt::format(" | eta {}:{:02}", static_cast<int>(seconds_left) / 60,
+                                            static_cast<int>(seconds_left) % 60)
+                              : "";
   if (!terminal_) {
     fmt::print(stderr, "{} {:.0f}% | {} of {}{}{}{}\n", name, share * 100, done, total,
                note.empty() ? "" : " | ", note, eta);
     return;
   }
-  const auto full = static_cast<size_t>(share * 30);
-  fmt::print(stderr, "\r\033[K{:<8} [{}{}] {:3.0f}%{}{}{}", name, std::string(full, '='),
-             std::string(30 - full, ' '), share * 100, note.empty() ? "" : " | ", note, eta);
+  constexpr size_t kBarWidth = 30;
+  const auto filled = static_cast<size_t>(share * kBarWidth);
+  fmt::print(stderr, "\r\033[K{:<8} [{}{}] {:3.0f}%{}{}{}", name, std::string(filled, '='),
+             std::string(kBarWidth - filled, ' '), share * 100, note.empty() ? "" : " | ", note, eta);
   open_ = true;
 }
 

@@ -7,9 +7,9 @@
 namespace makar {
 
 std::string quote(std::string_view text, size_t limit) {
-  const bool cut = text.size() > limit;
-  if (cut) {
-    while (limit > 0 && is_utf8_continuation(text[limit])) --limit;  // cut at a character boundary
+  const bool truncated = text.size() > limit;
+  if (truncated) {
+    while (limit > 0 && is_utf8_continuation(text[limit])) --limit;  // truncate at a character boundary
     text = text.substr(0, limit);
   }
   std::string out = "'";
@@ -20,7 +20,7 @@ std::string quote(std::string_view text, size_t limit) {
     else
       out += c;
   }
-  return out + (cut ? "...'" : "'");
+  return out + (truncated ? "...'" : "'");
 }
 
 std::string double_quoted(std::string_view text) {

@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr uint32_t kRound[64] = {
+constexpr uint32_t kRoundConstants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -32,8 +32,8 @@ void Sha256::block(const uint8_t* p) {
   }
   auto [a, b, c, d, e, f, g, h] = state_;
   for (int i = 0; i < 64; ++i) {
-    const uint32_t t1 =
-        h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) + kRound[i] + w[i];
+    const uint32_t t1 = h + (std::rotr(e, 6) ^ std::rotr(e, 11) ^ std::rotr(e, 25)) + ((e & f) ^ (~e & g)) +
+                        kRoundConstants[i] + w[i];
     const uint32_t t2 =
         (std::rotr(a, 2) ^ std::rotr(a, 13) ^ std::rotr(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
@@ -47,24 +47,24 @@ void Sha256::add(std::span<const std::byte> bytes) {
   const auto* p = reinterpret_cast<const uint8_t*>(bytes.data());
   size_t left = bytes.size();
   bytes_ += left;
-  if (held_ > 0) {
-    const size_t n = std::min(left, 64 - held_);
-    std::memcpy(rest_.data() + held_, p, n);
-    held_ += n, p += n, left -= n;
-    if (held_ < 64) return;
+  if (rest_bytes_ > 0) {
+    const size_t n = std::min(left, 64 - rest_bytes_);
+    std::memcpy(rest_.data() + rest_bytes_, p, n);
+    rest_bytes_ += n, p += n, left -= n;
+    if (rest_bytes_ < 64) return;
     block(rest_.data());
-    held_ = 0;
+    rest_bytes_ = 0;
   }
   for (; left >= 64; p += 64, left -= 64) block(p);
   if (left > 0) std::memcpy(rest_.data(), p, left);
-  held_ = left;
+  rest_bytes_ = left;
 }
 
 std::string Sha256::hex() {
   const uint64_t bits = bytes_ * 8;
   const std::string_view one("\x80", 1), zeros("\0\0\0\0\0\0\0\0", 8);
   add(one);
-  while (held_ != 56) add(zeros.substr(0, 1));
+  while (rest_bytes_ != 56) add(zeros.substr(0, 1));
   std::array<std::byte, 8> length;
   for (size_t i = 0; i < 8; ++i) length[i] = static_cast<std::byte>(bits >> (56 - 8 * i));
   add(length);

@@ -21,8 +21,8 @@ class Sha256 {
   void block(const uint8_t* p);
   std::array<uint32_t, 8> state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
                                     0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  std::array<uint8_t, 64> rest_{};  // an incomplete block: its first held_ bytes are set
-  size_t held_ = 0;
+  std::array<uint8_t, 64> rest_{};  // an incomplete block: its first rest_bytes_ bytes are set
+  size_t rest_bytes_ = 0;
   uint64_t bytes_ = 0;  // added so far
 };
 

@@ -7,7 +7,8 @@
 namespace makar {
 namespace {
 
-constexpr size_t kReserve = size_t{64} << 10;  // for calls below the last check, destructors and exceptions
+// For calls below the last check, destructors and exceptions.
+constexpr size_t kReservedBytes = size_t{64} << 10;
 
 // The lowest address of this thread's stack; 0 where the system does not say.
 uintptr_t stack_end() {
@@ -24,7 +25,7 @@ uintptr_t stack_end() {
 
 StackGuard::StackGuard(size_t bytes) {
   const uintptr_t here = position(), end = stack_end();
-  lowest_ = std::max(here > bytes ? here - bytes : 0, end + kReserve);
+  lowest_ = std::max(here > bytes ? here - bytes : 0, end + kReservedBytes);
 }
 
 }  // namespace makar

@@ -19,7 +19,7 @@ namespace {
 
 inline void pause_cpu() {
 #if defined(__aarch64__)
-  asm volatile("isb" ::: "memory");  // "yield" returns immediately on the cores we measured
+  asm volatile("isb" ::: "memory");  // "yield" returned immediately on the cores measured
 #elif defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
@@ -30,7 +30,7 @@ inline void pause_cpu() {
 // long waits.
 template <class Ready>
 bool spin(const Ready& ready, std::chrono::microseconds limit, bool yields) {
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 200; ++i) {  // a short wait does not read the clock
     if (ready()) return true;
     pause_cpu();
   }
@@ -98,7 +98,7 @@ struct ThreadPool::State {
   std::vector<std::thread> workers;
   bool oversubscribed = false;  // more threads than cores
 
-  // Takes chunks until none are left: first those of thread `self`, then the others'.
+  // Takes chunks until none are left: first from the range of thread `self`, then from the other ranges.
   void work(size_t self) {
     int64_t done = 0;
     for (size_t i = 0; i < chunks.size(); ++i) {
@@ -128,16 +128,16 @@ struct ThreadPool::State {
 
   void worker(size_t self) {
     inside_region = true;
-    uint64_t seen = 0;
+    uint64_t last_region = 0;
     while (!stop.load(std::memory_order_acquire)) {
-      const auto ready = [&] { return region.load(std::memory_order_seq_cst) != seen; };
+      const auto ready = [&] { return region.load(std::memory_order_seq_cst) != last_region; };
       if (!spin(ready, kSpinBeforeSleep, oversubscribed)) {
         std::unique_lock lock(sleep_mutex);
         sleeping.fetch_add(1, std::memory_order_seq_cst);
         wake.wait(lock, ready);
         sleeping.fetch_sub(1, std::memory_order_seq_cst);
       }
-      seen = region.load(std::memory_order_acquire);
+      last_region = region.load(std::memory_order_acquire);
       work(self);
     }
   }

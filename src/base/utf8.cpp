@@ -60,14 +60,14 @@ size_t count_code_points(std::string_view text) {
 bool is_ascii(std::string_view text) {
   const char* p = text.data();
   size_t left = text.size();
-  uint64_t seen = 0;
+  uint64_t all_bits = 0;
   for (; left >= 8; p += 8, left -= 8) {
     uint64_t word;
     std::memcpy(&word, p, 8);
-    seen |= word;
+    all_bits |= word;
   }
-  for (; left > 0; ++p, --left) seen |= static_cast<unsigned char>(*p);
-  return (seen & 0x8080808080808080u) == 0;
+  for (; left > 0; ++p, --left) all_bits |= static_cast<unsigned char>(*p);
+  return (all_bits & 0x8080808080808080u) == 0;
 }
 
 bool is_valid_utf8(std::string_view text) {

@@ -14,8 +14,8 @@ bool WorkBudget::check() {
       stop_ = Stop::kTime;
   }
   if (parent_) {
-    parent_->spent_ += spent_ - passed_on_;
-    passed_on_ = spent_;
+    parent_->spent_ += spent_ - counted_in_parent_;
+    counted_in_parent_ = spent_;
     if (!parent_->check() && stop_ == Stop::kNone) stop_ = parent_->stop_;
   }
   // After a stop, every spend() calls check(). Otherwise the next check comes after kCheckEvery units or at

@@ -29,7 +29,7 @@ class WorkBudget {
   WorkBudget(int64_t units, WorkBudget* parent)
       : units_(units), next_check_(first_check(units)), parent_(parent) {}
 
-  // Counts `units` of work; a unit is about a node made, an item compared or 64 bytes touched (10 to 100 ns).
+  // Counts `units` of work; a unit is about a node created, an item compared or 64 bytes read (10 to 100 ns).
   // False: the work must stop and return error(). It stays false.
   [[nodiscard]] bool spend(int64_t units = 1) {
     spent_ += units;
@@ -48,7 +48,7 @@ class WorkBudget {
   static int64_t first_check(int64_t units) { return units < kCheckEvery ? units + 1 : kCheckEvery; }
 
   int64_t units_ = kUnlimited, spent_ = 0, next_check_ = kCheckEvery;
-  int64_t passed_on_ = 0;  // the part of spent_ that is counted in parent_ already
+  int64_t counted_in_parent_ = 0;  // the part of spent_ that is counted in parent_ already
   Clock::time_point deadline_ = Clock::time_point::max();
   CancelFlag cancelled_;
   WorkBudget* parent_ = nullptr;

@@ -17,7 +17,7 @@
 
 struct makar_model {
   makar_model(int threads) : device(threads) {}
-  std::mutex one_call;  // held by each call that uses the model
+  std::mutex call_mutex;  // held by each call that uses the model
   makar::CpuDevice device;
   std::optional<makar::LanguageModel> language;
   std::unique_ptr<makar::Engine> engine;
@@ -29,9 +29,9 @@ namespace {
 
 thread_local std::string last_error;
 
-// Runs f and turns every failure into last_error and `failed`.
+// Runs f and turns every failure into last_error and `failure_value`.
 template <class T, class F>
-T guarded(T failed, F&& f) noexcept {
+T guarded(T failure_value, F&& f) noexcept {
   try {
     last_error.clear();
     Result<T> result = f();
@@ -46,15 +46,15 @@ T guarded(T failed, F&& f) noexcept {
   } catch (const std::exception& e) {
     last_error = std::string("internal error: ") + e.what();
   }
-  return failed;
+  return failure_value;
 }
 
 // The same with the model locked.
 template <class T, class F>
-T with_model(makar_model* model, T failed, F&& f) noexcept {
-  return guarded(failed, [&]() -> Result<T> {
+T with_model(makar_model* model, T failure_value, F&& f) noexcept {
+  return guarded(failure_value, [&]() -> Result<T> {
     if (!model) return error_at("model", "is NULL");
-    const std::lock_guard lock(model->one_call);
+    const std::lock_guard lock(model->call_mutex);
     return f(*model);
   });
 }
@@ -114,7 +114,8 @@ Result<std::vector<int64_t>> encode_prompt(const LanguageModel& language, const 
 Status check_generates(const makar_model& m) {
   const ModelSpec& spec = m.language->spec();
   if (spec.continues_text() && m.language->has_tokenizer()) return Done{};
-  return error_of(Error::Kind::kUnsupported, "model", "this needs a decoder-only model with a tokenizer");
+  return error_of(Error::Kind::kUnsupported, "model",
+                  "this function needs a decoder-only model with a tokenizer");
 }
 
 Status check_tokenizer(const makar_model& m) {
@@ -152,9 +153,9 @@ int64_t makar_tokenize(makar_model* model, const char* text, int64_t* ids, int64
     if (!text || capacity < 0 || (capacity > 0 && !ids))
       return error_at("tokenize", "got NULL or a negative capacity");
     MAKAR_CHECK_OK(check_tokenizer(m));
-    MAKAR_TRY(const std::vector<int64_t> found, m.language->encode(text));
-    for (size_t i = 0; i < found.size() && static_cast<int64_t>(i) < capacity; ++i) ids[i] = found[i];
-    return static_cast<int64_t>(found.size());
+    MAKAR_TRY(const std::vector<int64_t> tokens, m.language->encode(text));
+    for (size_t i = 0; i < tokens.size() && static_cast<int64_t>(i) < capacity; ++i) ids[i] = tokens[i];
+    return static_cast<int64_t>(tokens.size());
   });
 }
 
@@ -162,13 +163,13 @@ char* makar_detokenize(makar_model* model, const int64_t* ids, int64_t count) {
   return with_model<char*>(model, nullptr, [&](makar_model& m) -> Result<char*> {
     if (count < 0 || (count > 0 && !ids)) return error_at("detokenize", "got NULL or a negative count");
     MAKAR_CHECK_OK(check_tokenizer(m));
-    std::vector<uint32_t> known;
+    std::vector<uint32_t> token_ids;
     for (int64_t i = 0; i < count; ++i) {
       if (ids[i] < 0 || ids[i] >= m.language->spec().vocab)
         return error_at("ids", "{} is not in the vocabulary of {}", ids[i], m.language->spec().vocab);
-      known.push_back(static_cast<uint32_t>(ids[i]));
+      token_ids.push_back(static_cast<uint32_t>(ids[i]));
     }
-    return c_string(m.language->tokenizer().decode(known, false));
+    return c_string(m.language->tokenizer().decode(token_ids, false));
   });
 }
 
@@ -194,9 +195,9 @@ int64_t makar_embed(makar_model* model, const char* text, float* vector, int64_t
     if (!text || capacity < 0 || (capacity > 0 && !vector))
       return error_at("embed", "got NULL or a negative capacity");
     MAKAR_CHECK_OK(check_tokenizer(m));
-    MAKAR_TRY(const Tensor found, embed(*m.engine, *m.language, {text}, *m.embedding));
-    const int64_t width = found.dim(1);
-    std::copy_n(found.f32(), static_cast<size_t>(std::min(width, capacity)), vector);
+    MAKAR_TRY(const Tensor embedding, embed(*m.engine, *m.language, {text}, *m.embedding));
+    const int64_t width = embedding.dim(1);
+    std::copy_n(embedding.f32(), static_cast<size_t>(std::min(width, capacity)), vector);
     return width;
   });
 }
@@ -207,10 +208,10 @@ int64_t makar_loglikelihood(makar_model* model, const char* context, const char*
     if (!context || !continuation) return error_at("loglikelihood", "got NULL");
     MAKAR_CHECK_OK(check_generates(m));
     const ContextAndContinuation text[] = {{context, continuation}};
-    MAKAR_TRY(const Loglikelihood found, std::move(loglikelihood(*m.engine, *m.language, text)[0]));
-    if (logprob) *logprob = found.logprob;
-    if (is_greedy) *is_greedy = found.is_greedy ? 1 : 0;
-    return found.tokens;
+    MAKAR_TRY(const Loglikelihood result, std::move(loglikelihood(*m.engine, *m.language, text)[0]));
+    if (logprob) *logprob = result.logprob;
+    if (is_greedy) *is_greedy = result.is_greedy ? 1 : 0;
+    return result.tokens;
   });
 }
 

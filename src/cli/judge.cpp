@@ -64,12 +64,12 @@ std::optional<int> JudgeCommand::parse(Options& options, const std::vector<std::
 }
 
 Result<std::vector<JudgedItem>> JudgeCommand::items() const {
-  MAKAR_TRY(const auto asked, read_values(questions));
-  std::vector<JudgedItem> out(asked.size());
-  for (size_t i = 0; i < asked.size(); ++i) out[i].question = asked[i];
+  MAKAR_TRY(const auto prompts, read_values(questions));
+  std::vector<JudgedItem> out(prompts.size());
+  for (size_t i = 0; i < prompts.size(); ++i) out[i].question = prompts[i];
   const auto fill = [&](const std::string& source, std::string JudgedItem::*field) -> Status {
     MAKAR_TRY(const auto values, read_values(source));
-    MAKAR_CHECK_OK(same_count(asked.size(), questions, values.size(), source));
+    MAKAR_CHECK_OK(same_count(prompts.size(), questions, values.size(), source));
     for (size_t i = 0; i < values.size(); ++i) out[i].*field = values[i];
     return Done{};
   };

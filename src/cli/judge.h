@@ -21,15 +21,16 @@ struct JudgeCommand {
                bool needs_model = true);
   void declare_prompts(Options& options);
   void declare_explain(Options& options);
-  // Declares the options of the engine and parses; an exit code if the command should end here.
+  // Declares the options of the output and the engine, parses, and checks that --hyp names `inputs` files;
+  // an exit code if the command should end here.
   std::optional<int> parse(Options& options, const std::vector<std::string>& arguments, size_t inputs);
   // Questions with their answers and references; the files must have equal lengths.
   Result<std::vector<JudgedItem>> items() const;
-  // Where responses are kept; empty without an output.
+  // The file in which the judge's responses are cached; empty without --output.
   std::string cache_path() const { return output.empty() ? "" : output + ".cache"; }
-  // Calls `use` with the model, whose responses are kept next to the output, and with progress.
+  // Calls `use` with the judge; its responses are cached next to the output, and progress is shown.
   int with_judge(const std::function<int(EvalModel&)>& use);
-  // Writes the result to the output, and prints it or the text.
+  // Writes the result to --output, and prints it with --json, otherwise the text.
   int finish(const Json& result, const std::string& text) const;
 
  private:

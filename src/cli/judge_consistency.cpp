@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kSentenceTokens = 512;  // longer sentences are truncated
+constexpr size_t kMaxSentenceTokens = 512;  // longer sentences are truncated
 
 // The scores of the sentences of one answer against its samples.
 using SelfCheck = std::function<Result<std::vector<double>>(const std::vector<std::string>& sentences,
@@ -49,10 +49,10 @@ int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const s
 }
 
 // Scores from the cache file; nullopt if they are missing or malformed.
-std::optional<std::vector<double>> scores_of(const Json* found, size_t count) {
-  if (!found || !found->is_array() || found->size() != count) return std::nullopt;
+std::optional<std::vector<double>> scores_of(const Json* cached, size_t count) {
+  if (!cached || !cached->is_array() || cached->size() != count) return std::nullopt;
   std::vector<double> out;
-  for (const Json& one : *found) {
+  for (const Json& one : *cached) {
     if (!one.is_number()) return std::nullopt;
     out.push_back(one);
   }
@@ -69,7 +69,7 @@ int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
   const auto encoder = TokenEncoder::make(*language, device, -1);
   if (!encoder.ok()) return report(encoder.error()), 2;
   const auto vectors = [&](const std::string& text) -> Result<TokenVectors> {
-    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(*language, text, kSentenceTokens));
+    MAKAR_TRY(const TokenizedText tokens, tokenize_for_vectors(*language, text, kMaxSentenceTokens));
     return (*encoder)(tokens);
   };
   const auto identity = model_identity(c.flags);

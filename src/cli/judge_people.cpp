@@ -68,8 +68,8 @@ int run_judge_people(const std::vector<std::string>& arguments) {
     if (const Status written = write_file(results, study_results(*study, *ratings).dump(2) + "\n");
         !written.ok())
       return report(written.error());
-  const Json found = study_report(*study, *ratings);
-  return print_out(json ? found.dump() + "\n" : report_text(found, scales_of(*study))) ? 0 : 1;
+  const Json result = study_report(*study, *ratings);
+  return print_out(json ? result.dump() + "\n" : report_text(result, scales_of(*study))) ? 0 : 1;
 }
 
 }  // namespace makar

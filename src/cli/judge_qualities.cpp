@@ -22,8 +22,9 @@ int run_judge_qualities(const std::vector<std::string>& arguments) {
   std::string sources;
   Options options(
       "judge qualities",
-      "Shares of answers that are sensible, specific and interesting (LaMDA); with --sources also grounded: "
-      "their claims are supported, of the answers with claims; and informative: the same, of all answers.",
+      "Shares of answers that are sensible, specific and interesting (LaMDA). With --sources also grounded: "
+      "the share of the answers with claims whose claims are supported; and informative: the share of all "
+      "answers that make supported claims.",
       "makar judge qualities -m JUDGE --prompts q.txt --hyp answers.txt --sources sources.txt");
   c.declare(options, "the answers", [&](Options& o) {
     c.declare_prompts(o);

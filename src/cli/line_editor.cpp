@@ -16,13 +16,13 @@ namespace {
 
 constexpr const char* kPasteStart = "\033[200~";
 constexpr const wchar_t* kPasteEnd = L"\033[201~";
-constexpr size_t kLongestPaste = size_t{1} << 20;
+constexpr size_t kMaxPasteCharacters = size_t{1} << 20;
 
 // Bound to kPasteStart: inserts everything up to kPasteEnd, line breaks included.
 unsigned char insert_paste(EditLine* line, wint_t) {
   const std::wstring end = kPasteEnd;
   std::wstring pasted;
-  while (!pasted.ends_with(end) && pasted.size() < kLongestPaste) {
+  while (!pasted.ends_with(end) && pasted.size() < kMaxPasteCharacters) {
     wchar_t c = 0;
     if (el_wgetc(line, &c) != 1) break;
     pasted += c == L'\r' ? L'\n' : c;
@@ -103,7 +103,7 @@ LineEditor::~LineEditor() {
 std::optional<std::string> LineEditor::read(const std::string& prompt) {
   if (!state_->line) return std::nullopt;
   state_->prompt = prompt;
-  state_->interrupts.take();          // one that came after the end of an answer
+  state_->interrupts.take();          // ignore a Ctrl-C pressed after the end of an answer
   std::fputs("\033[?2004h", stdout);  // enable bracketed paste
   std::fflush(stdout);
   int count = 0;

@@ -26,7 +26,7 @@ uint64_t bytes_below(const fs::path& path) {
   if (fs::is_regular_file(path, code)) return fs::file_size(path, code);
   uint64_t sum = 0;
   for (fs::recursive_directory_iterator it(path, code), end; !code && it != end; it.increment(code))
-    if (std::error_code own; it->is_regular_file(own)) sum += it->file_size(own);
+    if (std::error_code entry_code; it->is_regular_file(entry_code)) sum += it->file_size(entry_code);
   return sum;
 }
 
@@ -42,7 +42,8 @@ ListedModel describe_model(const fs::path& path, const fs::path& root) {
   return out;
 }
 
-// A model is a folder with a config.json, or a GGUF file; OWNER/NAME is two folders deep.
+// A model is a folder with a config.json, or a GGUF file. `depth`: levels of folders to search; 3 reach a
+// GGUF file in OWNER/NAME.
 void find_models(const fs::path& folder, const fs::path& root, int depth, std::vector<ListedModel>& out) {
   std::error_code code;
   std::vector<fs::path> entries;

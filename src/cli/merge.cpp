@@ -36,7 +36,7 @@ int run_merge(const std::vector<std::string>& arguments) {
   options.add("-t --threads", &threads, "number of threads; 0 for one per core", "N");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   CpuDevice device(static_cast<int>(std::clamp<int64_t>(threads, 0, 256)));
-  const auto loaded = load_model(base, {true});
+  const auto loaded = load_model(base, {.trainable = true});
   if (!loaded.ok()) return report(loaded.error());
   if (const Status s = load_adapters(*loaded, adapters, device); !s.ok()) return report(s.error());
   merge_adapter(*loaded, device);

@@ -13,9 +13,10 @@
 namespace makar {
 namespace {
 
-constexpr const char *kText = "Texts against references (--hyp, --ref)", *kAlone = "Texts alone (--hyp)",
-                     *kModel = "With a model (-m)", *kLabels = "Labels (--hyp, --ref)",
-                     *kScores = "Probabilities and numbers", *kRetrieval = "Retrieval (--run, --qrels)",
+constexpr const char *kText = "Texts against references (--hyp, --ref)",
+                     *kReferenceFree = "Texts alone (--hyp)", *kModel = "With a model (-m)",
+                     *kLabels = "Labels (--hyp, --ref)", *kScores = "Probabilities and numbers",
+                     *kRetrieval = "Retrieval (--run, --qrels)",
                      *kPrograms = "Comparisons and programs (--hyp)",
                      *kFairness = "Fairness (--hyp, --ref, --group)";
 constexpr MetricCommand kMetrics[] = {
@@ -30,10 +31,10 @@ constexpr MetricCommand kMetrics[] = {
     {"eed", "extended edit distance", run_text_metric, kText},
     {"squad", "F1 and exact match of answers, as SQuAD", run_text_metric, kText},
     {"exact-match", "the same with exact match as the score", run_text_metric, kText},
-    {"distinct", "distinct n-grams", run_reference_free_metric, kAlone},
-    {"self-bleu", "similarity of texts to each other", run_reference_free_metric, kAlone},
-    {"repetition", "repeated n-grams within texts", run_reference_free_metric, kAlone},
-    {"diversity", "lexical diversity: TTR, MATTR, MTLD", run_reference_free_metric, kAlone},
+    {"distinct", "distinct n-grams", run_reference_free_metric, kReferenceFree},
+    {"self-bleu", "similarity of texts to each other", run_reference_free_metric, kReferenceFree},
+    {"repetition", "repeated n-grams within texts", run_reference_free_metric, kReferenceFree},
+    {"diversity", "lexical diversity: TTR, MATTR, MTLD", run_reference_free_metric, kReferenceFree},
     {"bertscore", "cosine of token vectors of an encoder", run_bert_score, kModel},
     {"bleurt", "a regression head on an encoder, trained by its subcommand", run_learned_metric, kModel},
     {"grammaticality", "probability of a classifier of acceptable sentences (CoLA)",
@@ -85,7 +86,7 @@ void list_metrics(std::FILE* out) {
              "usage: makar metrics NAME [options]\n\n");
   print_commands(out, metric_rows());
   fmt::print(out,
-             "\n`makar metrics NAME --help` lists the options of one.\n\n"
+             "\n`makar metrics NAME --help` lists the options of a metric.\n\n"
              "example: makar metrics bleu --hyp output.de --ref reference.de\n");
 }
 
@@ -129,7 +130,7 @@ const OtherName* other_name(const std::string& name) {
   return nullptr;
 }
 
-// The name of the row in the table.
+// The name of the row of kMetrics: rouge for rouge2, ndcg for ndcg@10.
 std::string table_name(const std::string& name) {
   if (is_rouge_kind(name)) return "rouge";
   for (const std::string& known : fairness_metrics())
@@ -146,8 +147,8 @@ int run_metrics(const std::vector<std::string>& arguments) {
   const bool help = !arguments.empty() && (arguments[0] == "--help" || arguments[0] == "-h");
   if (help && collects_pages()) return store_page(metrics_page()), 0;
   if (arguments.empty() || help) return list_metrics(help ? stdout : stderr), help ? 0 : 2;
-  const std::string given = rouge_name(arguments[0]);
-  std::string name = table_name(given);
+  const std::string full_name = rouge_name(arguments[0]);
+  std::string name = table_name(full_name);
   std::vector<std::string> rest(arguments.begin() + 1, arguments.end());
   if (const OtherName* other = other_name(name)) {
     name = other->name;
@@ -155,10 +156,10 @@ int run_metrics(const std::vector<std::string>& arguments) {
   }
   std::vector<std::string> known;
   for (const MetricCommand& m : kMetrics) {
-    // A row with variants gets the name as it was given: rouge2, ndcg@10.
-    const bool variants = name == "rouge" || m.run == run_ranking_metric || m.run == run_pass_metric ||
-                          m.run == run_fairness_metric;
-    if (name == m.name) return m.run(variants ? given : name, rest);
+    // A metric with variants gets the full name: rouge2, ndcg@10.
+    const bool has_variants = name == "rouge" || m.run == run_ranking_metric || m.run == run_pass_metric ||
+                              m.run == run_fairness_metric;
+    if (name == m.name) return m.run(has_variants ? full_name : name, rest);
     known.emplace_back(m.name);
   }
   fmt::print(stderr, "makar metrics: unknown metric '{}'{}; `makar metrics --help` lists them\n",

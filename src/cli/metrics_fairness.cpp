@@ -16,7 +16,7 @@ int run_fairness_metric(const std::string& name, const std::vector<std::string>&
                   "Group fairness of decisions: rates of each group, differences and ratios.",
                   "makar metrics fairness --hyp decisions.txt --ref labels.txt --group groups.txt");
   files.declare(options,
-                "decisions: FILE with one label per line, or FILE:COLUMN of a table; repeated: more systems",
+                "decisions: FILE with one label per line, or FILE:COLUMN of a table; repeat for more systems",
                 kTruthHelp);
   options.add("--group --sensitive-features", &group, "the group of each item", "FILE").required = true;
   options.group("Metric");

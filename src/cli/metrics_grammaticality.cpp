@@ -17,17 +17,17 @@
 namespace makar {
 namespace {
 
-constexpr size_t kBatchTexts = 64;
+constexpr size_t kTextsPerBatch = 64;
 
 Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel& language, Device& device,
                                              const std::vector<std::string>& texts, size_t label,
                                              bool quiet) {
   Progress progress(quiet);
   std::vector<double> out;
-  for (size_t begin = 0; begin < texts.size(); begin += kBatchTexts) {
+  for (size_t begin = 0; begin < texts.size(); begin += kTextsPerBatch) {
     std::vector<TypedTokens> tokens;
     std::vector<std::shared_ptr<EncodeJob>> jobs;
-    for (size_t i = begin; i < std::min(texts.size(), begin + kBatchTexts); ++i) {
+    for (size_t i = begin; i < std::min(texts.size(), begin + kTextsPerBatch); ++i) {
       auto one = classifier_tokens(language, texts[i]);
       if (!one.ok()) return one.error().in(segment_place(i));
       jobs.push_back(std::make_shared<EncodeJob>(one->ids, one->types));
@@ -45,16 +45,16 @@ Result<std::vector<double>> probabilities_of(Engine& engine, const LanguageModel
   return out;
 }
 
-// The index of the label of acceptable texts: the given one, or the first common name that is found.
-Result<size_t> find_label(const std::vector<std::string>& names, const std::string& given) {
-  const std::vector<std::string> wanted =
-      given.empty() ? std::vector<std::string>{"acceptable", "grammatical", "1", "LABEL_1"}
-                    : std::vector<std::string>{given};
-  for (const std::string& word : wanted)
+// The index of the label of acceptable texts: the label `name`, or the first common name that is found.
+Result<size_t> find_label(const std::vector<std::string>& names, const std::string& name) {
+  const std::vector<std::string> candidates =
+      name.empty() ? std::vector<std::string>{"acceptable", "grammatical", "1", "LABEL_1"}
+                   : std::vector<std::string>{name};
+  for (const std::string& word : candidates)
     if (const auto at = std::find(names.begin(), names.end(), word); at != names.end())
       return static_cast<size_t>(at - names.begin());
   return error_at("--label", "expected the label of acceptable texts, one of {}{}", fmt::join(names, ", "),
-                  given.empty() ? "" : fmt::format("; got '{}'", given));
+                  name.empty() ? "" : fmt::format("; got '{}'", name));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ int run_grammaticality_metric(const std::string& name, const std::vector<std::st
   options.group("Input");
   options
       .add("--hyp", &hyp,
-           "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",
+           "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeat for more systems",
            "FILE")
       .required = true;
   options.group("Metric");
@@ -92,17 +92,18 @@ int run_grammaticality_metric(const std::string& name, const std::vector<std::st
   EngineOptions engine_options;
   engine_options.step_tokens = 2048, engine_options.share_prefixes = false;
   Engine engine(language->model(), device, engine_options);
-  std::unordered_map<std::string, std::vector<double>> scored;  // by system: each text is run once
+  std::unordered_map<std::string, std::vector<double>> scores_by_file;  // each text runs once
   return report_metric(
       hyp,
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
         std::vector<double> all;
         for (const std::string& file : systems) {
-          if (!scored.contains(file)) {
+          if (!scores_by_file.contains(file)) {
             MAKAR_TRY(const auto texts, read_values(file));
-            MAKAR_TRY(scored[file], probabilities_of(engine, *language, device, texts, *at, output.json));
+            MAKAR_TRY(scores_by_file[file],
+                      probabilities_of(engine, *language, device, texts, *at, output.json));
           }
-          all.insert(all.end(), scored[file].begin(), scored[file].end());
+          all.insert(all.end(), scores_by_file[file].begin(), scores_by_file[file].end());
         }
         if (all.empty()) return error_at(systems[0], "has no text to score");
         const auto acceptable = std::count_if(all.begin(), all.end(), [](double p) { return p > 0.5; });

@@ -137,8 +137,8 @@ std::vector<std::string> comma_list(const std::string& text) {
   return out;
 }
 
-Result<std::string> positive_label(const std::vector<std::string>& labels, const std::string& given) {
-  if (!given.empty()) return given;
+Result<std::string> positive_label(const std::vector<std::string>& labels, const std::string& name) {
+  if (!name.empty()) return name;
   const auto known = sorted_labels(labels);
   if (known.size() > 2)
     return error_at("--positive", "there are {} labels; name the positive one", known.size());

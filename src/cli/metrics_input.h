@@ -14,7 +14,7 @@ using Cell = std::vector<std::string>;
 // "answers.text" is a nested field. Plain, gzip or zstd. Nothing is skipped: a line that cannot be
 // read is an error.
 Result<std::vector<Cell>> read_cells(const std::string& source);
-// Values that must be single.
+// One value per item; a list is an error.
 Result<std::vector<std::string>> read_values(const std::string& source);
 Result<std::vector<double>> read_numbers(const std::string& source);
 // Fails if two inputs have different numbers of values.
@@ -23,8 +23,8 @@ Status same_count(size_t a, const std::string& source_a, size_t b, const std::st
 // The numbers of one item: "0.2 0.8", "0.2,0.8" or a list.
 Result<std::vector<double>> numbers_of(const Cell& cell, const std::string& place);
 std::vector<std::string> comma_list(const std::string& text);
-// The positive label: the given one, or the last of two.
-Result<std::string> positive_label(const std::vector<std::string>& labels, const std::string& given);
+// The positive label: `name` if it is set, otherwise the last of at most two labels in sorted order.
+Result<std::string> positive_label(const std::vector<std::string>& labels, const std::string& name);
 
 // The values of all systems, concatenated, and the true values, repeated for each system.
 template <class T>

@@ -14,7 +14,7 @@ namespace makar {
 namespace {
 
 constexpr const char* kLabelsHelp =
-    "predicted labels: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems";
+    "predicted labels: FILE with one per line, or FILE:COLUMN of a table; repeat for more systems";
 
 }  // namespace
 
@@ -66,10 +66,11 @@ int run_span_metric(const std::string& name, const std::vector<std::string>& arg
       files.hyp,
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
         MAKAR_TRY(const auto p, read_paired<Cell>(systems, files.ref[0], read_tags));
+        const size_t per_system = p.hyp.size() / systems.size();
         for (size_t i = 0; i < p.hyp.size(); ++i)
           if (p.hyp[i].size() != p.ref[i].size())
-            return error_at(systems[0], "sequence {} has {} tags, the true one {}", i + 1, p.hyp[i].size(),
-                            p.ref[i].size());
+            return error_at(systems[i / per_system], "sequence {} has {} tags, its reference has {}",
+                            i % per_system + 1, p.hyp[i].size(), p.ref[i].size());
         return evaluate_spans(p.hyp, p.ref);
       },
       output);
@@ -80,7 +81,8 @@ int run_number_metric(const std::string& name, const std::vector<std::string>& a
   MetricOutput output;
   Options options("metrics " + name, "Correlation of two lists of numbers.",
                   fmt::format("makar metrics {} --hyp scores.txt --ref ratings.txt", name));
-  files.declare(options, "numbers: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",
+  files.declare(options,
+                "numbers: FILE with one per line, or FILE:COLUMN of a table; repeat for more systems",
                 "numbers to compare with, in the same order");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   return report_metric(
@@ -123,7 +125,7 @@ int run_win_metric(const std::string& name, const std::vector<std::string>& argu
                   "makar metrics win-rate --hyp verdicts.txt");
   files.declare(options,
                 "outcomes, each win, tie or loss: FILE with one per line, or FILE:COLUMN of a table; "
-                "repeated: more systems",
+                "repeat for more systems",
                 "");
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   return report_metric(
@@ -131,9 +133,9 @@ int run_win_metric(const std::string& name, const std::vector<std::string>& argu
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
         std::vector<std::string> outcomes;
         for (const std::string& file : systems) {
-          MAKAR_TRY(const auto more, read_values(file));
-          if (more.empty()) return error_at(file, "has no values");
-          outcomes.insert(outcomes.end(), more.begin(), more.end());
+          MAKAR_TRY(const auto values, read_values(file));
+          if (values.empty()) return error_at(file, "has no values");
+          outcomes.insert(outcomes.end(), values.begin(), values.end());
         }
         return evaluate_win_rate(outcomes);
       },
@@ -152,10 +154,10 @@ int run_pass_metric(const std::string& name, const std::vector<std::string>& arg
                 "");
   options.group("Metric");
   options.add("-k --k", &k, "number of samples k", "N");
-  std::vector<std::string> given = arguments;
+  std::vector<std::string> all_arguments = arguments;
   if (const size_t at = name.find('@'); at != std::string::npos)
-    given.insert(given.begin(), {"-k", name.substr(at + 1)});
-  if (const auto code = parse_metric(options, output, given)) return *code;
+    all_arguments.insert(all_arguments.begin(), {"-k", name.substr(at + 1)});
+  if (const auto code = parse_metric(options, output, all_arguments)) return *code;
   if (k < 1 || k > 1000000) return report(error_at("--k", "must be 1 to 1000000, got {}", k)), 2;
   const auto attempts = [](const std::string& file) -> Result<std::vector<Attempts>> {
     std::vector<Attempts> out;
@@ -166,7 +168,7 @@ int run_pass_metric(const std::string& name, const std::vector<std::string>& arg
         MAKAR_TRY(const auto n, numbers_of(cells[i], place));
         if (n.size() != 2 || n[1] < 0 || n[1] > n[0] || n[0] > 1e6 || n[0] != std::floor(n[0]) ||
             n[1] != std::floor(n[1]))
-          return error_at(place, "expected two counts, samples and passed ones");
+          return error_at(place, "expected two counts: samples, and samples that passed");
         out.push_back({place, static_cast<int64_t>(n[0]), static_cast<int64_t>(n[1])});
       }
       return out;
@@ -189,9 +191,9 @@ int run_pass_metric(const std::string& name, const std::vector<std::string>& arg
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
         std::vector<Attempts> all;
         for (const std::string& file : systems) {
-          MAKAR_TRY(const auto more, attempts(file));
-          if (more.empty()) return error_at(file, "has no samples");
-          all.insert(all.end(), more.begin(), more.end());
+          MAKAR_TRY(const auto values, attempts(file));
+          if (values.empty()) return error_at(file, "has no samples");
+          all.insert(all.end(), values.begin(), values.end());
         }
         return evaluate_pass(all, k);
       },

@@ -139,15 +139,17 @@ int run_training(const std::vector<std::string>& arguments) {
   if (files.scores.empty() != files.hyp.empty() || files.scores.empty() != files.ref.empty())
     return report(error_at("--scores", "ratings need --hyp, --ref and --scores")), 2;
   return with_encoder(c, [&](PairEncoder& encoder) {
-    const auto done = train_head(encoder, files);
-    if (!done.ok()) return report(done.error());
-    std::string text = fmt::format("{}: {} synthetic pairs", files.output, (*done)["synthetic_pairs"].dump());
-    if (done->contains("ratings"))
+    const auto result = train_head(encoder, files);
+    if (!result.ok()) return report(result.error());
+    std::string text =
+        fmt::format("{}: {} synthetic pairs", files.output, (*result)["synthetic_pairs"].dump());
+    if (result->contains("ratings"))
       text += fmt::format(
-          "; {} ratings, every fifth held out: Pearson {:.4f}, Spearman {:.4f} (before: {:.4f} on all)",
-          (*done)["ratings"].dump(), (*done)["pearson"].get<double>(), (*done)["spearman"].get<double>(),
-          (*done)["pretrained_spearman"].get<double>());
-    return print_out((json ? done->dump() : text) + "\n") ? 0 : 1;
+          "; {} ratings, every fifth held out: Pearson {:.4f}, Spearman {:.4f} (before tuning: {:.4f} on all "
+          "ratings)",
+          (*result)["ratings"].dump(), (*result)["pearson"].get<double>(),
+          (*result)["spearman"].get<double>(), (*result)["pretrained_spearman"].get<double>());
+    return print_out((json ? result->dump() : text) + "\n") ? 0 : 1;
   });
 }
 
@@ -166,7 +168,7 @@ int run_learned_metric(const std::string& name, const std::vector<std::string>& 
   options.subcommand("train", "train the head on corrupted sentences, then on ratings");
   c.declare(options);
   files.declare(options,
-                "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",
+                "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeat for more systems",
                 "references, in the same order");
   options.group("Metric");
   options.add("--head", &head_file, "the trained head", "FILE").required = true;
@@ -182,22 +184,22 @@ int run_learned_metric(const std::string& name, const std::vector<std::string>& 
     if (encoder.name() != head->encoder)
       return report(
           error_at(head_file, "was trained on vectors of {}, but this is {}", head->encoder, encoder.name()));
-    std::unordered_map<std::string, std::vector<double>> scored;  // by system: each text is run once
+    std::unordered_map<std::string, std::vector<double>> scores_by_file;  // each text runs once
     return report_metric(
         files.hyp,
         [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
           std::vector<double> all;
           for (const std::string& file : systems) {
-            if (!scored.contains(file)) {
+            if (!scores_by_file.contains(file)) {
               MAKAR_TRY(const auto hyp, read_values(file));
               MAKAR_CHECK_OK(same_count(references->size(), files.ref[0], hyp.size(), file));
               MAKAR_TRY(const FeatureRows rows, encoder.rows(hyp, *references, "scoring", output.json));
               if (!rows.empty() && rows[0].size() != head->width())
                 return error_at(head_file, "has {} features, the encoder gives {}", head->width(),
                                 rows[0].size());
-              for (const auto& row : rows) scored[file].push_back(head->score(row));
+              for (const auto& row : rows) scores_by_file[file].push_back(head->score(row));
             }
-            all.insert(all.end(), scored[file].begin(), scored[file].end());
+            all.insert(all.end(), scores_by_file[file].begin(), scores_by_file[file].end());
           }
           return evaluation_of_mean("BLEURT-like",
                                     fmt::format("encoder:{}|head:{}", head->encoder, head->version()), all);

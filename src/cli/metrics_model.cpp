@@ -28,18 +28,18 @@ Result<BertScore> read_baseline(const std::string& text, int64_t layer) {
     }
     return out;
   };
-  const auto finite = [](const std::vector<double>& n, size_t from) {
-    for (size_t i = from; i < n.size(); ++i)
-      if (!std::isfinite(n[i])) return false;
+  const auto finite = [](const std::vector<double>& values) {
+    for (const double value : values)
+      if (!std::isfinite(value)) return false;
     return true;
   };
-  if (const auto n = numbers(text); n.size() == 3 && finite(n, 0)) return BertScore{n[0], n[1], n[2]};
+  if (const auto n = numbers(text); n.size() == 3 && finite(n)) return BertScore{n[0], n[1], n[2]};
   MAKAR_TRY(const auto lines, read_cells(text));
   for (const Cell& line : lines) {
     const size_t comma = line[0].find(',');
     if (comma == std::string::npos || line[0].substr(0, comma) != std::to_string(layer)) continue;
     const auto n = numbers(line[0].substr(comma + 1));
-    if (n.size() == 3 && finite(n, 0)) return BertScore{n[0], n[1], n[2]};
+    if (n.size() == 3 && finite(n)) return BertScore{n[0], n[1], n[2]};
   }
   return error_at(text, "expected P,R,F below 1, or a file with a line {},P,R,F", layer);
 }
@@ -96,9 +96,9 @@ struct BertScoreCommand {
 void declare(Options& options, BertScoreCommand& c) {
   c.model.declare(options);
   declare_device(options, c.model.device);
-  c.files.declare(options,
-                  "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",
-                  "references, in the same order; lists of a table column are several references");
+  c.files.declare(
+      options, "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeat for more systems",
+      "references, in the same order; lists of a table column are several references");
   options.group("Metric");
   options.add("--layer --num-layers", &c.layer,
               "the layer of the vectors; 0 are the embeddings, -1 the last layer", "N");
@@ -124,7 +124,7 @@ struct PerplexityCommand {
   EngineFlags flags;
   MetricOutput output;
   std::string source, prompts;
-  bool whole = false;
+  bool join_lines = false;
   int64_t stride = 0;
 };
 
@@ -136,10 +136,11 @@ void declare(Options& options, PerplexityCommand& c) {
       .add("--text --ref --hyp", &c.source, "texts: FILE with one per line, or FILE:COLUMN of a table",
            "FILE")
       .required = true;
-  options.add("--prompts --source", &c.prompts,
-              "what precedes each text and is not scored; for an encoder-decoder, what its encoder reads",
-              "FILE");
-  options.add("--whole", &c.whole, "join the lines: the file is one text");
+  options.add(
+      "--prompts --source", &c.prompts,
+      "what precedes each text and is not scored; for an encoder-decoder, what its encoder reads",
+      "FILE");
+  options.add("--whole", &c.join_lines, "join the lines: the file is one text");
   c.flags.declare(options);
   options.group("Metric");
   options.add("--stride", &c.stride,
@@ -159,7 +160,7 @@ Result<TextsToScore> read_texts(const PerplexityCommand& c) {
     MAKAR_TRY(out.prompts, read_values(c.prompts));
   }
   MAKAR_CHECK_OK(same_count(out.texts.size(), c.source, out.prompts.size(), c.prompts));
-  if (c.whole) out.texts = {fmt::format("{}\n", fmt::join(out.texts, "\n"))};
+  if (c.join_lines) out.texts = {fmt::format("{}\n", fmt::join(out.texts, "\n"))};
   return out;
 }
 
@@ -175,31 +176,32 @@ Status check_model(const PerplexityCommand& c, const LanguageModel& language) {
   return Done{};
 }
 
-// Of each text: log-probability, tokens, bytes, tokens that are the most probable. Counts blank texts in
-// `empty`.
+// Per text: log-probability, tokens, bytes, and tokens that were the most probable ones. Adds the number of
+// blank texts to `blank_texts`.
 Result<std::vector<Statistics>> score_texts(const PerplexityCommand& c, const TextsToScore& in,
-                                            const LanguageModel& language, Engine& engine, int64_t& empty) {
+                                            const LanguageModel& language, Engine& engine,
+                                            int64_t& blank_texts) {
   Progress progress(c.output.json);
   std::vector<Statistics> out;
   for (size_t i = 0; i < in.texts.size(); ++i) {
     progress.show("scoring", i, in.texts.size());
     const auto encoded = encode_scored(language, in.prompts[i], in.texts[i]);
     if (!encoded.ok() && split_words(in.texts[i]).empty()) {
-      ++empty;
+      ++blank_texts;
       continue;
     }
     if (!encoded.ok()) return encoded.error().in(segment_place(i));
-    double best = 0;
+    double top_tokens = 0;
     LoglikelihoodOptions scoring;
     scoring.stride = c.stride;
     scoring.on_token = [&](size_t, int64_t, const Logprobs& one) {
-      best += one.rank == 0 ? 1 : 0;
+      top_tokens += one.rank == 0 ? 1 : 0;
       return true;
     };
     const auto totals = loglikelihood(engine, language, std::span(&*encoded, 1), scoring).front();
     if (!totals.ok()) return totals.error().in(segment_place(i));
     out.push_back({totals->logprob, static_cast<double>(totals->tokens),
-                   static_cast<double>(in.texts[i].size()), best});
+                   static_cast<double>(in.texts[i].size()), top_tokens});
   }
   if (out.empty()) return error_at(c.source, "has no text to score");
   return out;
@@ -241,19 +243,20 @@ int run_bert_score(const std::string& name, const std::vector<std::string>& argu
   const std::string signature =
       fmt::format("model:{}|layer:{}|idf:{}|rescaled:{}", language.spec().family, encoder->layer(),
                   c.idf ? "yes" : "no", c.baseline.empty() ? "no" : "yes");
-  std::unordered_map<std::string, std::vector<BertScore>> scored;  // by system: each text is run once
+  std::unordered_map<std::string, std::vector<BertScore>> scores_by_file;  // each text runs once
   return report_metric(
       c.files.hyp,
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
         std::vector<BertScore> all;
         for (const std::string& file : systems) {
-          if (!scored.contains(file)) {
+          if (!scores_by_file.contains(file)) {
             MAKAR_TRY(const auto hyp, read_values(file));
             MAKAR_CHECK_OK(same_count(references->size(), c.files.ref[0], hyp.size(), file));
-            MAKAR_TRY(scored[file], score_pairs(scorer, hyp, *references,
-                                                frequencies ? &*frequencies : nullptr, base, c.output.json));
+            MAKAR_TRY(scores_by_file[file],
+                      score_pairs(scorer, hyp, *references, frequencies ? &*frequencies : nullptr, base,
+                                  c.output.json));
           }
-          all.insert(all.end(), scored[file].begin(), scored[file].end());
+          all.insert(all.end(), scores_by_file[file].begin(), scores_by_file[file].end());
         }
         return evaluate_bert_scores(all, signature);
       },
@@ -270,7 +273,7 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
   declare(options, c);
   if (const auto code = parse_metric(options, c.output, arguments)) return *code;
   if (c.stride < 0) return report(error_at("--stride", "must be 0 or more, got {}", c.stride)), 2;
-  if (c.whole && !c.prompts.empty())
+  if (c.join_lines && !c.prompts.empty())
     return report(error_at("--whole", "cannot be combined with --prompts")), 2;
   const auto texts = read_texts(c);
   if (!texts.ok()) return report(texts.error());
@@ -283,8 +286,8 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
   const auto engine_options = c.flags.resolve(language.model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
   Engine engine(language.model(), *opened->device, *engine_options);
-  int64_t empty = 0;
-  const auto units = score_texts(c, *texts, language, engine, empty);
+  int64_t blank_texts = 0;
+  const auto units = score_texts(c, *texts, language, engine, blank_texts);
   if (!units.ok()) return report(units.error());
   const Statistics sums = sum_of(*units);
   Evaluation e = evaluation_of_sums(
@@ -296,7 +299,7 @@ int run_perplexity_metric(const std::string& name, const std::vector<std::string
                {"logprob", sums[0]},
                {"tokens", static_cast<int64_t>(sums[1])},
                {"bytes", static_cast<int64_t>(sums[2])},
-               {"empty_texts", empty}};
+               {"empty_texts", blank_texts}};
   return report_metric(
       {c.source}, [&](const std::vector<std::string>&) -> Result<Evaluation> { return e; }, c.output);
 }

@@ -13,7 +13,7 @@ struct ProbabilityOptions {
   std::string labels, positive;
 };
 
-// The probabilities of the classes for each item, with the labels in their order.
+// The probabilities of the classes for each item; `labels` has the classes in the order of the columns.
 Result<Probabilities> read_probabilities(const std::vector<std::string>& systems,
                                          const std::string& truth_file, const ProbabilityOptions& o) {
   Probabilities out;
@@ -40,8 +40,10 @@ Result<Probabilities> read_probabilities(const std::vector<std::string>& systems
       if (label != positive) out.labels[0] = label;
   }
   if (out.labels.size() != out.rows[0].size())
-    return error_at(truth_file, "{} labels for {} numbers per item; name them in order with --labels",
-                    out.labels.size(), out.rows[0].size());
+    return error_at(
+        truth_file,
+        "has {} labels, but each item has {} probabilities; list the labels in their order with --labels",
+        out.labels.size(), out.rows[0].size());
   std::unordered_map<std::string, uint32_t> index;
   for (const std::string& label : out.labels) index.emplace(label, static_cast<uint32_t>(index.size()));
   for (const std::string& label : truth) {
@@ -62,9 +64,10 @@ int run_probability_metric(const std::string& name, const std::vector<std::strin
   std::string plot;
   Options options("metrics " + name, "Compare probabilities with true labels.",
                   fmt::format("makar metrics {} --hyp probabilities.txt --ref labels.txt", name));
-  files.declare(options,
-                "one number per line (of the positive label) or one for each label; repeated: more systems",
-                kTruthHelp);
+  files.declare(
+      options,
+      "probabilities, per line one (of the positive label) or one for each label; repeat for more systems",
+      kTruthHelp);
   options.group("Metric");
   options.add("--positive", &o.positive, "the positive label; the last one in order if not set", "LABEL");
   options.add("--labels", &o.labels, "the labels in the order of the numbers, separated by commas", "LIST");
@@ -76,16 +79,16 @@ int run_probability_metric(const std::string& name, const std::vector<std::strin
                            : name == "average-precision" ? "average_precision"
                            : name == "log-loss"          ? "log_loss"
                                                          : name;
-  bool drawn = plot.empty();
+  bool plot_done = plot.empty();
   return report_metric(
       files.hyp,
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
         MAKAR_TRY(const Probabilities p, read_probabilities(systems, files.ref[0], o));
         MAKAR_TRY(Evaluation e, evaluate_probabilities(p, main, bins));
-        if (!drawn && !e.details.contains("bins"))
+        if (!plot_done && !e.details.contains("bins"))
           return error_at("--svg", "needs probabilities from 0 to 1");
-        if (!drawn) MAKAR_CHECK_OK(write_file(plot, calibration_plot(e)));
-        drawn = true;
+        if (!plot_done) MAKAR_CHECK_OK(write_file(plot, calibration_plot(e)));
+        plot_done = true;
         return e;
       },
       output);

@@ -42,7 +42,7 @@ int run_ranking_metric(const std::string& name, const std::vector<std::string>& 
   options.group("Input");
   options
       .add("--run --hyp", &runs,
-           "a TREC run: QUERY Q0 DOCUMENT RANK SCORE TAG per line; repeated: more systems", "FILE")
+           "a TREC run: QUERY Q0 DOCUMENT RANK SCORE TAG per line; repeat for more systems", "FILE")
       .required = true;
   options
       .add("--qrels --ref", &qrels_file,

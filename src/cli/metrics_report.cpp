@@ -20,6 +20,7 @@ bool is_interval(const std::string& key, const Json& value) {
   return key.ends_with("_interval") && value.is_array() && value.size() == 2;
 }
 
+// A flat list or object, which is printed on one line.
 bool is_row(const Json& value) {
   for (const auto& [key, one] : value.items())
     if (one.is_structured() && !is_interval(key, one)) return false;
@@ -117,7 +118,7 @@ std::string comparison_text(const Json& c) {
   out += fmt::format("  paired bootstrap  p {:.4g}\n", c["bootstrap"]["p"].get<double>());
   out += fmt::format("  approximate randomisation  p {:.4g}\n", c["randomisation"]["p"].get<double>());
   if (c.contains("mcnemar"))
-    out += fmt::format("  McNemar  p {:.4g} (only the first right {}, only the second {})\n",
+    out += fmt::format("  McNemar  p {:.4g} (only the first correct: {}, only the second: {})\n",
                        c["mcnemar"]["p"].get<double>(), c["mcnemar"]["only_first"].get<int64_t>(),
                        c["mcnemar"]["only_second"].get<int64_t>());
   return out;

@@ -67,8 +67,8 @@ void TextOptions::declare(const std::string& name, Options& options) {
   tokenize = name == "meteor" ? "none" : "13a";
   if (name == "bleu") {
     options.add("--tokenize", &tokenize, kSplitHelp, "NAME");
-    options.add("--smooth-method --smooth", &smooth, "smoothing without matches: none, floor, add-k or exp",
-                "NAME");
+    options.add("--smooth-method --smooth", &smooth,
+                "smoothing of n-gram orders without matches: none, floor, add-k or exp", "NAME");
     options.add("--smooth-value", &smooth_value, "value of floor (0.1 if not set) or add-k (1 if not set)",
                 "X");
     options.add("--max-ngram-order", &order, "the longest n-gram", "N");
@@ -93,11 +93,13 @@ void TextOptions::declare(const std::string& name, Options& options) {
   if (name == "bleu" || name == "chrf" || name == "chrf++" || name == "wer" || name == "cer")
     options.add("--lowercase --lc", &lowercase, "compare in lower case");
   if (name.starts_with("rouge")) {
-    options.add("--mode", &mode, "rouge_score, or rouge-1.5.5 (references pooled, L over sentences)", "NAME");
+    options.add("--mode", &mode, "rouge_score, or rouge-1.5.5 (pools the references; ROUGE-L by sentence)",
+                "NAME");
     options.add("--stem --use-stemmer", &stem, "compare stems of words with more than three letters");
     options.add("--weight", &weight, "ROUGE-W: a run of k words counts k to this power", "X");
     options.add("--skip", &skip,
-                "ROUGE-S and SU: maximum number of words between the two of a pair; -1 for any number", "N");
+                "ROUGE-S and SU: maximum number of words between the two words of a pair; -1 for any number",
+                "N");
     options.add("--separator", &separator,
                 "text between the sentences of one summary, for Lsum (default line break)", "TEXT");
   }
@@ -173,8 +175,8 @@ int run_text_metric(const std::string& name, const std::vector<std::string>& arg
   Options options("metrics " + name, "Compare texts with references, line by line.",
                   fmt::format("makar metrics {} --hyp output.txt --ref reference.txt", name));
   files.declare(options,
-                "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems",
-                "references, in the same order; repeated: several for each text");
+                "texts to score: FILE with one per line, or FILE:COLUMN of a table; repeat for more systems",
+                "references, in the same order; repeat for several per text");
   text.declare(name, options);
   if (const auto code = parse_metric(options, output, arguments)) return *code;
   const auto metric = text.metric(name, output.each);
@@ -198,7 +200,7 @@ int run_reference_free_metric(const std::string& name, const std::vector<std::st
   Options options("metrics " + name, "Measure how varied texts are, one text per line.",
                   fmt::format("makar metrics {} --hyp output.txt", name));
   files.declare(options,
-                "the texts: FILE with one per line, or FILE:COLUMN of a table; repeated: more systems", "");
+                "the texts: FILE with one per line, or FILE:COLUMN of a table; repeat for more systems", "");
   options.group("Metric");
   options.add("--tokenize", &tokenize, kSplitHelp, "NAME");
   if (name != "diversity")
@@ -214,15 +216,15 @@ int run_reference_free_metric(const std::string& name, const std::vector<std::st
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
         std::vector<std::string> texts;
         for (const std::string& file : systems) {
-          MAKAR_TRY(const auto more, read_values(file));
-          if (more.empty()) return error_at(file, "has no texts");
-          texts.insert(texts.end(), more.begin(), more.end());
+          MAKAR_TRY(const auto values, read_values(file));
+          if (values.empty()) return error_at(file, "has no texts");
+          texts.insert(texts.end(), values.begin(), values.end());
         }
         if (name == "distinct") return evaluate_distinct(texts, n, *split);
         if (name == "repetition") return evaluate_repetition(texts, n, *split);
         if (name == "diversity") return evaluate_lexical_diversity(texts, window, *split);
         if (texts.size() < 2)
-          return error_at(systems[0], "self-bleu compares texts with each other; it needs two");
+          return error_at(systems[0], "self-bleu compares texts with each other; it needs at least two");
         BleuOptions o;
         o.words = *split, o.order = n, o.effective_order = true;
         return evaluate_self_bleu(texts, o);

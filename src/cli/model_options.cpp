@@ -42,13 +42,14 @@ Result<std::unique_ptr<Device>> open_compute(const std::string& device, ThreadPo
 
 namespace {
 
-Options::Option& add_model(Options& options, std::string& model, const char* position, const char* more) {
+Options::Option& add_model(Options& options, std::string& model, const char* position,
+                           const char* help_suffix) {
   options.group("Model");
   auto& path =
       options.add("-m --model", &model,
                   std::string("model: a Hugging Face folder, a GGUF file, or the name of a model that "
                               "makar list shows") +
-                      more,
+                      help_suffix,
                   "MODEL");
   path.position = position;
   return path;
@@ -75,8 +76,8 @@ void ModelOptions::declare_optional(Options& options, const char* position) {
   add_shared(options, *this);
 }
 
-void ModelOptions::declare_conditional(Options& options, const char* more) {
-  add_model(options, model, "", more);
+void ModelOptions::declare_conditional(Options& options, const char* help_suffix) {
+  add_model(options, model, "", help_suffix);
   add_shared(options, *this);
 }
 

@@ -38,8 +38,8 @@ struct ModelOptions {
   void declare(Options& options, const char* position = "");
   // The same for commands that also run without a model; call use_default() after parsing.
   void declare_optional(Options& options, const char* position = "");
-  // The same for commands that need a model only with some options; `more` is added to the help text.
-  void declare_conditional(Options& options, const char* more);
+  // The same for commands that need a model only with some options; `help_suffix` is added to the help text.
+  void declare_conditional(Options& options, const char* help_suffix);
   // If no model is given, uses the one that comes with the program and prints a note about it.
   Status use_default();
   void declare_chat(Options& options);  // --chat-template

@@ -17,7 +17,7 @@ std::string model_name(const std::string& path) {
 }
 
 Result<std::string> model_folder() {
-  if (const char* own = std::getenv("MAKAR_MODELS"); own && own[0]) return std::string(own);
+  if (const char* folder = std::getenv("MAKAR_MODELS"); folder && folder[0]) return std::string(folder);
   const char* data = std::getenv("XDG_DATA_HOME");
   if (data && data[0] == '/') return std::string(data) + "/makar/models";
   const char* home = std::getenv("HOME");
@@ -26,11 +26,11 @@ Result<std::string> model_folder() {
 }
 
 std::string default_model() {
-  std::error_code bad;
-  const fs::path program = fs::read_symlink("/proc/self/exe", bad).parent_path();
-  if (bad) return "";
-  for (const char* place : {"../share/makar/world.gguf", "../models/world.gguf"})
-    if (const std::string path = (program / place).lexically_normal().string(); is_file(path)) return path;
+  std::error_code code;
+  const fs::path program = fs::read_symlink("/proc/self/exe", code).parent_path();
+  if (code) return "";
+  for (const char* location : {"../share/makar/world.gguf", "../models/world.gguf"})
+    if (const std::string path = (program / location).lexically_normal().string(); is_file(path)) return path;
   return "";
 }
 

@@ -22,12 +22,12 @@ Status write_code_images(Autoencoder& net, const Numbers& test, const std::strin
                          Device& device) {
   constexpr int64_t kColumns = 10;
   const auto count = static_cast<int64_t>(std::min<size_t>(kColumns, test.count));
-  std::vector<size_t> which(static_cast<size_t>(count));
-  std::iota(which.begin(), which.end(), 0);
+  std::vector<size_t> indices(static_cast<size_t>(count));
+  std::iota(indices.begin(), indices.end(), 0);
   Context ctx{device};
-  const Tensor x = test.rows(device, which), code = net.encode(ctx, x);
-  std::vector<float> all = values_of(x), rebuilt = values_of(net.decode(ctx, code));
-  all.insert(all.end(), rebuilt.begin(), rebuilt.end());
+  const Tensor x = test.rows(device, indices), code = net.encode(ctx, x);
+  std::vector<float> all = values_of(x), reconstructed = values_of(net.decode(ctx, code));
+  all.insert(all.end(), reconstructed.begin(), reconstructed.end());
   MAKAR_CHECK_OK(write_file(folder + "/reconstructions.png",
                             image_grid(all, 2 * count, test.height, test.columns, count)));
   // Row r interpolates between the codes of examples r and r + 1.
@@ -41,19 +41,19 @@ Status write_code_images(Autoencoder& net, const Numbers& test, const std::strin
         path.push_back(a + (b - a) * static_cast<float>(c) / (kColumns - 1));
       }
   if (rows > 0) {
-    const Tensor at =
+    const Tensor path_codes =
         Tensor::from({rows * kColumns, width}, std::span<const float>(path)).to(device.memory());
-    MAKAR_CHECK_OK(write_file(
-        folder + "/interpolation.png",
-        image_grid(values_of(net.decode(ctx, at)), rows * kColumns, test.height, test.columns, kColumns)));
+    MAKAR_CHECK_OK(write_file(folder + "/interpolation.png",
+                              image_grid(values_of(net.decode(ctx, path_codes)), rows * kColumns, test.height,
+                                         test.columns, kColumns)));
   }
   if (net.kind() != CodeKind::kVariational) return Done{};
   const Rng rng(seed, Purpose::kSynthetic);
-  std::vector<float> drawn;
+  std::vector<float> random_codes;
   for (int64_t i = 0; i < kColumns * kColumns * width; ++i)
-    drawn.push_back(rng.normal(static_cast<uint64_t>(i)));
+    random_codes.push_back(rng.normal(static_cast<uint64_t>(i)));
   const Tensor z =
-      Tensor::from({kColumns * kColumns, width}, std::span<const float>(drawn)).to(device.memory());
+      Tensor::from({kColumns * kColumns, width}, std::span<const float>(random_codes)).to(device.memory());
   return write_file(folder + "/samples.png", image_grid(values_of(net.decode(ctx, z)), kColumns * kColumns,
                                                         test.height, test.columns, kColumns));
 }
@@ -103,12 +103,12 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
                  e.loss, e.reconstruction);
   });
   if (!net.ok()) return report(net.error());
-  Curve training{"training", {}, {}}, held{"reconstruction", {}, {}};
+  Curve training{"training", {}, {}}, reconstruction{"reconstruction", {}, {}};
   for (const CodeEpoch& e : net->epochs())
     training.add(static_cast<double>(e.epoch), e.loss),
-        held.add(static_cast<double>(e.epoch), e.reconstruction);
+        reconstruction.add(static_cast<double>(e.epoch), e.reconstruction);
   Status written = net->save(out.folder);
-  if (written.ok()) written = write_file(out.folder + "/loss.svg", loss_chart({training, held}));
+  if (written.ok()) written = write_file(out.folder + "/loss.svg", loss_chart({training, reconstruction}));
   if (written.ok() && test->height > 0)
     written = write_code_images(*net, *test, out.folder, static_cast<uint64_t>(o.training.seed), **compute);
   if (!written.ok()) return report(written.error());
@@ -121,7 +121,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
     fmt::print("{}\n", json.dump());
     return 0;
   }
-  fmt::print("{}: {} examples, reconstruction {:.3f} nats, {:.1f} % of the code active\n", out.folder,
+  fmt::print("{}: {} examples, reconstruction {:.3f} nats, {:.1f} % of the code's units active\n", out.folder,
              data->count, net->epochs().back().reconstruction, 100 * active);
   return 0;
 }

@@ -1,4 +1,4 @@
-// Data of `makar net`.
+// Reads the data of `makar net`: images, bags of words and sentences.
 #pragma once
 #include <string>
 #include <vector>
@@ -9,7 +9,8 @@
 
 namespace makar {
 
-// Images of an IDX file, or bags of words of texts: the most frequent words, or those of `known`.
+// Images of an IDX file, or bags of words of texts: counts of the `words` most frequent words, or of the
+// words in `known`.
 inline Result<Numbers> read_examples_of(const std::string& path, int64_t words, int64_t limit,
                                         const std::vector<std::string>& known) {
   if (path.find("idx3-ubyte") != std::string::npos) return read_images(path, static_cast<size_t>(limit));
@@ -17,15 +18,16 @@ inline Result<Numbers> read_examples_of(const std::string& path, int64_t words, 
   return read_bags({spec.data()}, static_cast<size_t>(words), static_cast<size_t>(limit), known);
 }
 
-// Lines that are not empty, up to 1 GiB.
+// The lines that are not empty; an error above 1 GiB of text.
 inline Result<std::vector<std::string>> read_sentences(const std::vector<std::string>& files) {
-  constexpr size_t kMax = size_t{1} << 30;
+  constexpr size_t kMaxBytes = size_t{1} << 30;
   MAKAR_TRY(const std::vector<DataPath> paths, parse_data_paths(files));
   std::vector<std::string> lines;
   size_t bytes = 0;
   MAKAR_CHECK_OK(each_line(paths, [&](std::string_view line) -> Status {
-    if ((bytes += line.size()) > kMax)
-      return error_of(Error::Kind::kLimit, "data", "has more than {} bytes of text; use a part of it", kMax);
+    if ((bytes += line.size()) > kMaxBytes)
+      return error_of(Error::Kind::kLimit, "data", "has more than {} bytes of text; use a part of it",
+                      kMaxBytes);
     if (!line.empty()) lines.emplace_back(line);
     return Done{};
   }));

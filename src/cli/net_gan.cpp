@@ -17,7 +17,7 @@ namespace {
 struct GanCommand {
   std::string path;
   int64_t limit = 0;
-  GanOptions o;
+  GanOptions gan;
   NetOutput out;
   void declare(Options& options);
 };
@@ -26,31 +26,34 @@ void GanCommand::declare(Options& options) {
   options.positional("FILE", &path, "images (…idx3-ubyte)");
   options.add("--limit", &limit, "at most this many images; 0 for all", "N");
   options.group("Network");
-  options.add("--kind", &o.kind, "conv (convolutions) or mlp (linear layers)", "NAME");
+  options.add("--kind", &gan.kind, "conv (convolutions) or mlp (linear layers)", "NAME");
   options
-      .add("--generator", &o.generator,
+      .add("--generator", &gan.generator,
            "conv: channels of the generator's layers, each at twice the size; mlp: widths of its hidden "
            "layers",
            "N,N")
       .default_text = "conv 64,32; mlp 256,512";
   options
-      .add("--discriminator", &o.discriminator,
+      .add("--discriminator", &gan.discriminator,
            "conv: channels of the discriminator's layers, each at half the size; mlp: widths of its hidden "
            "layers",
            "N,N")
       .default_text = "conv 32,64; mlp 512,256";
-  options.add("--code", &o.code, "width of the random code", "N");
+  options.add("--code", &gan.code, "width of the random code", "N");
   options.group("Stabilisers");
-  options.add("--label-smoothing", &o.smoothing, "target of real images is 1 minus this", "X");
-  options.add("--noise", &o.noise, "noise on the discriminator's inputs, which fades to 0", "X");
-  options.add("--dropout", &o.dropout, "dropout of the discriminator", "X");
-  options.add("--ema", &o.average, "decay of the averaged generator; 0: no averaging", "X");
-  options.add("--beta1", &o.training.beta1, "decay of the optimiser's momentum", "X").default_text = "0.5";
-  options.add("--discriminator-learning-rate", &o.discriminator_rate,
-              "peak learning rate of the discriminator; 0: that of the generator", "X");
-  o.training.epochs = 10, o.training.batch = 64, o.training.learning_rate = 5e-4,
-  o.training.optimizer = "adam";
-  declare_net_training(options, o.training, out);
+  options.add("--label-smoothing", &gan.smoothing, "target of real images is 1 minus this", "X");
+  options.add(
+      "--noise", &gan.noise,
+      "standard deviation of the noise on the discriminator's inputs; it falls to 0 by the end of training",
+      "X");
+  options.add("--dropout", &gan.dropout, "dropout of the discriminator", "X");
+  options.add("--ema", &gan.average, "decay of the averaged generator; 0: no averaging", "X");
+  options.add("--beta1", &gan.training.beta1, "decay of the optimiser's momentum", "X").default_text = "0.5";
+  options.add("--discriminator-learning-rate", &gan.discriminator_rate,
+              "peak learning rate of the discriminator; 0: the same as the generator's", "X");
+  gan.training.epochs = 10, gan.training.batch = 64, gan.training.learning_rate = 5e-4,
+  gan.training.optimizer = "adam";
+  declare_net_training(options, gan.training, out);
 }
 
 std::string losses_of(const Gan& gan) {
@@ -80,7 +83,7 @@ void print_result(const NetOutput& out, size_t images, const GanEpoch& last) {
 
 int run_net_gan(const std::vector<std::string>& arguments) {
   GanCommand command;
-  GanOptions& o = command.o;
+  GanOptions& o = command.gan;
   const NetOutput& out = command.out;
   Options options("net gan", "Train a generative adversarial network on images (IDX files such as MNIST).",
                   "makar net gan train-images-idx3-ubyte.gz -o runs/gan");
@@ -98,14 +101,15 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   const auto draw = [&](const std::vector<float>& images) {
     return write_file(out.folder + "/samples.png", image_grid(images, 100, data->height, data->columns, 10));
   };
-  std::optional<Progress> progress;  // of an epoch
+  std::optional<Progress> progress;  // of the current epoch
   o.progress = [&](int64_t epoch, size_t step, size_t steps) {
     if (!progress) progress.emplace(out.quiet || out.json);
     progress->show(fmt::format("epoch {}/{}", epoch, o.training.epochs), step, steps);
   };
-  Status drawn = Done{};  // samples.png is written after every epoch, so that a run can be watched or stopped
+  // samples.png is written after every epoch, so that a run can be watched or stopped.
+  Status preview_status = Done{};
   auto gan = Gan::train(*data, o, **compute, [&](const GanEpoch& e, const Gan::Preview& preview) {
-    if (drawn.ok()) drawn = draw(preview(100));
+    if (preview_status.ok()) preview_status = draw(preview(100));
     progress.reset();
     if (prints_epoch(out, e.epoch, o.training.epochs))
       fmt::print(stderr,

@@ -20,7 +20,7 @@ std::string table_plot(TabularNet& net, const std::vector<TableRow>& rows, Devic
   const auto columns = net.encoder().numeric_columns();
   const bool classes = net.encoder().is_classes();
   if (columns.size() != (classes ? 2u : 1u)) return "";
-  const auto answers = [&](const std::vector<PlotPoint>& points) {
+  const auto predictions = [&](const std::vector<PlotPoint>& points) {
     std::vector<float> encoded;
     for (const PlotPoint& p : points) {
       TableRow row;
@@ -48,13 +48,13 @@ std::string table_plot(TabularNet& net, const std::vector<TableRow>& rows, Devic
                       std::vector<PlotPoint> at;
                       for (const double x : xs) at.push_back({x, 0, 0});
                       std::vector<double> out;
-                      for (const auto& answer : answers(at)) out.push_back(answer[0]);
+                      for (const auto& prediction : predictions(at)) out.push_back(prediction[0]);
                       return out;
                     });
   return boundary_plot(fmt::format("{} by {} and {}", net.target(), columns[0], columns[1]), points,
                        net.encoder().classes(), [&](const std::vector<PlotPoint>& at) {
                          std::vector<int64_t> out;
-                         for (const auto& a : answers(at))
+                         for (const auto& a : predictions(at))
                            out.push_back(std::max_element(a.begin(), a.end()) - a.begin());
                          return out;
                        });
@@ -65,12 +65,12 @@ int report_net(TabularNet& net, const std::vector<TableRow>& rows, const BadReco
                const NetOutput& out, Device& device) {
   const bool classes = net.encoder().is_classes();
   if (const Status s = net.save(out.folder); !s.ok()) return report(s.error());
-  Curve training{"training", {}, {}}, held{"validation", {}, {}};
+  Curve training{"training", {}, {}}, validation{"validation", {}, {}};
   for (const TabularEpoch& e : net.epochs())
     training.add(static_cast<double>(e.epoch), e.loss),
-        held.add(static_cast<double>(e.epoch), e.validation_loss);
+        validation.add(static_cast<double>(e.epoch), e.validation_loss);
   const std::string plot = table_plot(net, rows, device);
-  Status written = write_file(out.folder + "/loss.svg", loss_chart({training, held}));
+  Status written = write_file(out.folder + "/loss.svg", loss_chart({training, validation}));
   if (written.ok() && !plot.empty())
     written = write_file(out.folder + (classes ? "/boundary.svg" : "/fit.svg"), plot);
   if (!written.ok()) return report(written.error());

@@ -40,7 +40,7 @@ Status run_tabular(const std::string& folder, const std::string& path, Device& d
 
 // The code of each example, and its reconstruction loss: the binary cross-entropy in nats.
 Status run_autoencoder(const std::string& folder, const std::string& path, Device& device) {
-  constexpr size_t kBlock = 256;
+  constexpr size_t kExamplesPerPass = 256;
   MAKAR_TRY(auto net, Autoencoder::load(folder));
   MAKAR_TRY(const Numbers data, read_examples_of(path, net.inputs(), 0, net.words()));
   if ((data.height > 0) != (net.height() > 0))
@@ -51,18 +51,18 @@ Status run_autoencoder(const std::string& folder, const std::string& path, Devic
                     net.height(), net.columns());
   if (static_cast<int64_t>(data.width) != net.inputs())
     return error_at(path, "has {} numbers per example, the network reads {}", data.width, net.inputs());
-  for (size_t first = 0; first < data.count; first += kBlock) {
-    std::vector<size_t> which(std::min(kBlock, data.count - first));
-    std::iota(which.begin(), which.end(), first);
+  for (size_t first = 0; first < data.count; first += kExamplesPerPass) {
+    std::vector<size_t> indices(std::min(kExamplesPerPass, data.count - first));
+    std::iota(indices.begin(), indices.end(), first);
     Context ctx{device};
-    const Tensor code = net.encode(ctx, data.rows(device, which));
-    const std::vector<float> codes = values_of(code), rebuilt = values_of(net.decode(ctx, code));
-    for (size_t i = 0; i < which.size(); ++i) {
+    const Tensor code = net.encode(ctx, data.rows(device, indices));
+    const std::vector<float> codes = values_of(code), reconstructed = values_of(net.decode(ctx, code));
+    for (size_t i = 0; i < indices.size(); ++i) {
       const auto width = static_cast<size_t>(net.code_width());
       double loss = 0;
       for (size_t j = 0; j < data.width; ++j) {
-        const double x = data.values[which[i] * data.width + j],
-                     y = std::clamp<double>(rebuilt[i * data.width + j], 1e-7, 1 - 1e-7);
+        const double x = data.values[indices[i] * data.width + j],
+                     y = std::clamp<double>(reconstructed[i * data.width + j], 1e-7, 1 - 1e-7);
         loss -= x * std::log(y) + (1 - x) * std::log1p(-y);
       }
       const std::vector<float> example_code(codes.begin() + static_cast<std::ptrdiff_t>(i * width),

@@ -52,7 +52,7 @@ Result<NumberedWords> count_words(const TrainNgrams& c, const std::vector<DataPa
   MAKAR_CHECK_OK(each_line(paths, [&](std::string_view line) -> Status {
     for (const std::string_view word : splitter.split(line)) {
       const uint32_t id = all.add(word);
-      if (id == counts.size()) counts.push_back(0), bytes += 2 * word.size() + 128;
+      if (id == counts.size()) counts.push_back(0), bytes += 2 * word.size() + 128;  // estimate with overhead
       ++counts[id];
     }
     if (bytes > static_cast<size_t>(c.memory) << 20)
@@ -99,8 +99,8 @@ int run_ngram_train(const std::vector<std::string>& arguments) {
   options.add("--k", &c.model.k, "add-k: value added to every count", "X");
   options.add("--gt-max", &c.model.max_discounted, "good-turing, katz: the largest count that is discounted",
               "N");
-  options.add("--prune", &c.prune, "drop n-grams that occur at most this often, by length, such as 0,0,1",
-              "COUNTS");
+  options.add("--prune", &c.prune,
+              "drop n-grams that occur at most this often: one count per length, such as 0,0,1", "COUNTS");
   options.add("--min-word-count", &c.min_count, "words with fewer occurrences become <unk>", "N");
   options.group("Words");
   declare_words(options, c.words);
@@ -232,12 +232,12 @@ int run_ngram_generate(const std::vector<std::string>& arguments) {
   if (!model.ok()) return report(model.error());
   sampling.seed = static_cast<uint64_t>(seed);
   WordSplitter splitter(words);
-  const auto given = splitter.split(prompt);
+  const auto prompt_words = splitter.split(prompt);
   NgramGenerator generator(*model);
   for (int64_t i = 0; i < samples; ++i) {
-    const auto made = generator.generate(given, sampling, static_cast<uint64_t>(i));
-    if (!print_out(
-            fmt::format("{}{}{}\n", prompt, prompt.empty() || made.empty() ? "" : " ", fmt::join(made, " "))))
+    const auto generated = generator.generate(prompt_words, sampling, static_cast<uint64_t>(i));
+    if (!print_out(fmt::format("{}{}{}\n", prompt, prompt.empty() || generated.empty() ? "" : " ",
+                               fmt::join(generated, " "))))
       return 1;
   }
   return 0;

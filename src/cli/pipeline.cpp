@@ -23,13 +23,13 @@
 namespace makar {
 namespace {
 
-std::atomic<int> running{0};  // process of the stage
+std::atomic<int> stage_process{0};  // id of the process that runs the current stage; 0: none
 std::atomic<bool> stopped{false};
 
 // A stage saves its state when it is stopped. Ctrl-C reaches it from the terminal; SIGTERM is passed on.
 void on_stop(int number) {
   stopped = true;
-  if (const int child = running.load(); number == SIGTERM && child > 0) kill(child, number);
+  if (const int child = stage_process.load(); number == SIGTERM && child > 0) kill(child, number);
 }
 
 Status check_commands(const Pipeline& pipeline) {
@@ -61,11 +61,11 @@ Result<int> run_stage(const PipelineStage& stage) {
   }
   if (child < 0)
     return error_of(Error::Kind::kIo, stage.name, "cannot start a process: {}", std::strerror(errno));
-  running = child;
+  stage_process = child;
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  running = 0;
+  stage_process = 0;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -118,20 +118,20 @@ int run_pipeline(const std::vector<std::string>& arguments) {
   options.add("-q --quiet", &quiet, "do not print the stages");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   std::string file;
-  std::map<std::string, std::string> given;
+  std::map<std::string, std::string> variables;
   for (const std::string& word : words) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos) {
       if (!file.empty()) return report(error_at(word, "expected one pipeline file, got a second one")), 2;
       file = word;
     } else {
-      given[word.substr(0, equals)] = word.substr(equals + 1);
+      variables[word.substr(0, equals)] = word.substr(equals + 1);
     }
   }
-  if (file.empty()) return report(error_at("FILE", "a pipeline is needed: FILE.yaml")), 2;
+  if (file.empty()) return report(error_at("FILE", "is required: the YAML file of the pipeline")), 2;
   const auto text = read_file(file, size_t{1} << 20);
   if (!text.ok()) return report(text.error());
-  const auto pipeline = parse_pipeline(*text, file, given);
+  const auto pipeline = parse_pipeline(*text, file, variables);
   if (!pipeline.ok()) return report(pipeline.error()), 2;
   if (const Status s = check_commands(*pipeline); !s.ok()) return report(s.error()), 2;
   if (!list) return run_all(*pipeline, quiet);

@@ -59,7 +59,8 @@ Result<RewardTerm> open_reward_model(const PolicyRun& s, const RewardTermSpec& s
   FineTuneOptions options;
   options.common.quiet = s.common.quiet;
   MAKAR_TRY(ChatTemplate chat, find_template(options, scorer));
-  const int64_t context = scorer.spec().max_positions > 0 ? scorer.spec().max_positions : 4096;
+  constexpr int64_t kUnlimitedContext = 4096;  // for models without a position limit
+  const int64_t context = scorer.spec().max_positions > 0 ? scorer.spec().max_positions : kUnlimitedContext;
   // The model belongs to `parts`, which outlives the task.
   const std::shared_ptr<const Model> model(std::shared_ptr<void>(), &scorer.model());
   const auto encoder = std::make_shared<ConversationEncoder>(scorer.tokenizer(), std::move(chat),
@@ -90,7 +91,8 @@ Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
 void declare_policy(Options& o, PolicyRun& s) {
   o.add("--ref-model", &s.ref_model, "the frozen reference; by default the model as it is before training",
         "DIR");
-  o.add("--no-reference", &s.no_reference, "no reference model in memory; KL to it is not measured");
+  o.add("--no-reference", &s.no_reference,
+        "load no reference model; the KL divergence from it is not measured");
   o.group("Rewards");
   o.add("--reward", &s.rewards,
         "the reward of an answer: " + reward_term_forms() +

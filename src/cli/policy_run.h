@@ -17,7 +17,7 @@ struct PolicyRun : FineTuneOptions {
   PolicyOptions policy;
 };
 
-// Options of all such commands besides those of FineTuneOptions.
+// The options of these commands that FineTuneOptions does not have.
 void declare_policy(Options& options, PolicyRun& s);
 Status check_policy(PolicyRun& s, const Options& options, double adapter_rate);
 

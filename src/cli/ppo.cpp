@@ -1,4 +1,4 @@
-// makar ppo: trains a language model with rewards of its own answers and a value model.
+// makar ppo: trains a language model with rewards for its own answers and a value model.
 #include "train/ppo.h"
 
 #include <fmt/format.h>
@@ -22,10 +22,11 @@ struct Ppo : PolicyRun {
 void declare(Options& o, Ppo& s) {
   declare_common(o, s.common);
   declare_base(o, s);
-  o.add("--value-model", &s.value_model,
-        "reward model that the value model starts from; by default that of --reward model=DIR, or the base "
-        "with a new head",
-        "DIR");
+  o.add(
+      "--value-model", &s.value_model,
+      "reward model that the value model starts from; by default the DIR of --reward model=DIR, or the base "
+      "with a new head",
+      "DIR");
   declare_policy(o, s);
   o.group("Objective");
   o.add("--kl-coef", &s.kl, "weight of the penalty per token for the divergence from the reference", "X");
@@ -39,8 +40,7 @@ void declare(Options& o, Ppo& s) {
   o.add("--cliprange", &s.clip, "clip range of the probability ratio of a token", "X");
   o.add("--cliprange-value", &s.value_clip, "clip range of the change of values", "X");
   o.add("--vf-coef", &s.value_weight, "weight of the value loss", "X");
-  o.add("--value-lr-scale", &s.value_rate, "learning rate of the value model, relative to that of the policy",
-        "X");
+  o.add("--value-lr-scale", &s.value_rate, "learning rate of the value model, relative to the policy's", "X");
   o.add("--gamma", &s.gamma, "discount per token", "X");
   o.add("--lam", &s.lambda, "lambda of the generalised advantage estimation", "X");
   o.add("--whiten-rewards", &s.whiten, "scale the rewards of tokens to a variance of 1, keeping their mean");
@@ -132,10 +132,11 @@ int run_ppo(const std::vector<std::string>& arguments) {
   s.common.loop.lr_scheduler = "linear", s.common.loop.eps = 1e-5, s.common.loop.logging_steps = 1;
   s.common.loop.gradient_accumulation_steps = 2;
   s.policy.group = 1, s.policy.steps_per_generation = 4, s.policy.iterations = 4;
-  Options options("ppo",
-                  "Train a model with rewards of its own answers and a value model (PPO): a penalty keeps it "
-                  "close to the reference. A RECIPE.yaml and key=value arguments set options too.",
-                  "makar ppo -m DIR -d prompts.jsonl --reward model=RM -o runs/mine");
+  Options options(
+      "ppo",
+      "Train a model with rewards for its own answers and a value model (PPO): a penalty keeps it "
+      "close to the reference. A RECIPE.yaml and key=value arguments set options too.",
+      "makar ppo -m DIR -d prompts.jsonl --reward model=RM -o runs/mine");
   declare(options, s);
   const auto check = [&]() -> Status {
     MAKAR_CHECK_OK(check_f32(s.common, "ppo"));

@@ -42,7 +42,7 @@ void declare(Options& o, Pretrain& p) {
   o.add("--width --n-embd --hidden-size", &p.shape.width, "hidden size", "N");
   o.add("--heads --n-head --num-attention-heads", &p.shape.heads, "number of attention heads", "N");
   o.add("--kv-heads --num-key-value-heads", &p.shape.kv_heads,
-        "llama: number of key/value heads; 0 for as many as heads", "N");
+        "llama: number of key/value heads; 0 for the number of heads", "N");
   o.add("--ffn --intermediate-size", &p.shape.ffn, "feed-forward size; 0 for the family's usual one", "N");
   o.add("--dropout", &p.shape.dropout, "dropout, where the family has it", "X");
   o.add("--tie-word-embeddings", &p.shape.tied, "share the input and output embeddings");
@@ -73,7 +73,7 @@ void declare(Options& o, Pretrain& p) {
   declare_qat(o, p.common);
 }
 
-// The tokenizer given, that of the base model or of the prepared data, or one trained on the data.
+// The tokenizer of --tokenizer, of the base model or of the prepared data, or one trained on the data.
 Result<FoundTokenizer> open_tokenizer(const Pretrain& p, ThreadPool& pool) {
   const std::string kind = p.tokenizer.empty() ? default_tokenizer(p.model_type()) : p.tokenizer;
   const std::vector<std::string> control = control_tokens(p.model_type(), kind);
@@ -90,7 +90,7 @@ Result<FoundTokenizer> open_tokenizer(const Pretrain& p, ThreadPool& pool) {
 }
 
 Result<LoadedModel> find_model(Pretrain& p, const Tokenizer& tokenizer, const TokenRoles& roles) {
-  if (!p.base_model.empty()) return load_model(p.base_model, {true});
+  if (!p.base_model.empty()) return load_model(p.base_model, {.trainable = true});
   Json json = p.config_json;
   if (p.config.empty()) {
     if (p.depth > 0) {
@@ -103,9 +103,9 @@ Result<LoadedModel> find_model(Pretrain& p, const Tokenizer& tokenizer, const To
     MAKAR_TRY(json, shape_config(p.shape));
   }
   set_special_ids(json, roles, tokenizer);
-  MAKAR_TRY(LoadedModel made, make_model(Config(json, "config.json")));
-  initialize(*made.model, static_cast<uint64_t>(p.common.loop.seed));
-  return made;
+  MAKAR_TRY(LoadedModel created, make_model(Config(json, "config.json")));
+  initialize(*created.model, static_cast<uint64_t>(p.common.loop.seed));
+  return created;
 }
 
 // Reads --config: its family determines the control tokens, its vocabulary size limits a new tokenizer.
@@ -126,7 +126,7 @@ CausalTask::Sampler sampler(const Model& model, const Tokenizer& tokenizer, cons
     GenerateOptions o;
     o.max_new_tokens = std::min<int64_t>(200, p.sequence_len - static_cast<int64_t>(prompt.ids.size()) - 1);
     o.sampler = {0.8f, 200, 1.0f, static_cast<uint64_t>(step)};
-    if (model.spec().eos.empty()) o.stop = {-1};
+    if (model.spec().eos.empty()) o.stop = {-1};  // no token ends the sample
     if (o.max_new_tokens < 1) return std::string();
     MAKAR_TRY(const auto ids, generate(model, device, {prompt.ids.begin(), prompt.ids.end()}, o));
     return tokenizer.decode(std::vector<uint32_t>(ids.begin(), ids.end()), true);

@@ -80,12 +80,12 @@ int with_model(PromptCommand& c, const Options& options, const std::function<int
     const auto messages = [](const std::string& text) {
       return Json::array({{{"role", "user"}, {"content", text}}});
     };
-    constexpr double kSeconds = 86400;  // time limit per reply
+    constexpr double kMaxReplySeconds = 86400;  // time limit per reply
     PromptModel model;
     model.write = [&](const std::string& text, const std::string& schema,
                       const std::vector<std::string>& stop, int64_t tokens, uint64_t sample) {
       writer.stop_at(stop);
-      return writer(messages(text), schema, tokens, kSeconds, sample);
+      return writer(messages(text), schema, tokens, kMaxReplySeconds, sample);
     };
     model.fits = [&](const std::string& text, int64_t tokens) -> Result<bool> {
       MAKAR_TRY(const auto ids, writer.encode(messages(text)));
@@ -109,10 +109,10 @@ int run_show(const std::vector<std::string>& arguments) {
   if (!fields.ok()) return report(fields.error()), 2;
   const auto program = c.program();
   if (!program.ok()) return report(program.error());
-  PromptModel any;
-  any.fits = [](const std::string&, int64_t) { return Result<bool>(true); };
+  PromptModel stub;  // every prompt fits: nothing is generated
+  stub.fits = [](const std::string&, int64_t) { return Result<bool>(true); };
   for (const Prompt& prompt : program->prompts) {
-    const auto built = build_prompt(prompt, *fields, any);
+    const auto built = build_prompt(prompt, *fields, stub);
     if (!built.ok()) return report(built.error().in(c.file));
     const Json line = {{"prompt", prompt.name}, {"text", built->text}, {"shots", built->shots}};
     if (!print_out(c.json
@@ -186,17 +186,17 @@ int run_test(const std::vector<std::string>& arguments) {
   const auto program = c.program();
   if (!program.ok()) return report(program.error());
   if (program->tests.empty()) return report(error_at(c.file, "has no tests; add a list 'tests'"));
-  std::map<std::string, bool> before;
-  std::string earlier;
+  std::map<std::string, bool> passed_before;
+  std::string earlier_version;
   if (!baseline.empty()) {
     const auto read = read_json(baseline);
     if (!read.ok()) return report(read.error());
     if (!read->is_object() || !read->contains("tests") || !(*read)["tests"].is_array())
       return report(error_at(baseline, "expected the results that --save writes"));
-    earlier = read->value("version", Json()).is_string() ? (*read)["version"].get<std::string>() : "";
+    earlier_version = read->value("version", Json()).is_string() ? (*read)["version"].get<std::string>() : "";
     for (const Json& one : (*read)["tests"])
       if (one.is_object() && one.value("name", Json()).is_string())
-        before[one["name"].get<std::string>()] = one.value("passed", Json()) == Json(true);
+        passed_before[one["name"].get<std::string>()] = one.value("passed", Json()) == Json(true);
   }
   return with_model(c, options, [&](const PromptModel& model) {
     Json results = Json::array();
@@ -206,11 +206,11 @@ int run_test(const std::vector<std::string>& arguments) {
       const auto run = run_prompt(*program, test.fields, model, c.flags.generation.sampler.seed);
       if (!run.ok()) return report(run.error());
       const std::string failure = test_failure(test, run->output);
-      const auto previous = before.find(test.name);
-      const bool worse = !failure.empty() && previous != before.end() && previous->second;
-      passed += failure.empty(), regressed += worse;
+      const auto previous = passed_before.find(test.name);
+      const bool regression = !failure.empty() && previous != passed_before.end() && previous->second;
+      passed += failure.empty(), regressed += regression;
       lines += fmt::format("{} {}{}\n", failure.empty() ? "pass" : "FAIL", test.name,
-                           failure.empty() ? "" : (worse ? " (passed before): " : ": ") + failure);
+                           failure.empty() ? "" : (regression ? " (passed before): " : ": ") + failure);
       results.push_back(
           {{"name", test.name}, {"passed", failure.empty()}, {"output", run->output}, {"failure", failure}});
     }
@@ -222,7 +222,8 @@ int run_test(const std::vector<std::string>& arguments) {
         return report(written.error());
     const std::string summary = fmt::format(
         "{} version {}: {} of {} pass{}\n", program->name, program->version, passed, results.size(),
-        baseline.empty() ? "" : fmt::format("; {} that passed in version {} fail", regressed, earlier));
+        baseline.empty() ? ""
+                         : fmt::format("; {} that passed in version {} fail", regressed, earlier_version));
     if (!print_out(c.json ? dump(all) + "\n" : lines + summary)) return 1;
     return (baseline.empty() ? passed == static_cast<int64_t>(results.size()) : regressed == 0) ? 0 : 1;
   });

@@ -17,8 +17,8 @@ std::string environment_or(const char* name, const std::string& fallback) {
   return value && value[0] ? value : fallback;
 }
 
-Result<std::string> target_folder(const HubSource& source, const std::string& given) {
-  if (!given.empty()) return given;
+Result<std::string> target_folder(const HubSource& source, const std::string& output) {
+  if (!output.empty()) return output;
   MAKAR_TRY(const std::string models, model_folder());
   const std::string root = source.dataset ? models + "/../datasets" : models;
   return source.repository.empty() ? root : root + "/" + source.repository;
@@ -32,8 +32,8 @@ int run_pull(const std::vector<std::string>& arguments) {
   Options options(
       "pull",
       "Download a model: its configuration, tokenizer and weights (safetensors, or one GGUF file). "
-      "A download that was interrupted is resumed, every file is verified. Other commands then "
-      "take the model by its name.",
+      "An interrupted download is resumed, and every file is verified. Other commands then take the model "
+      "by its name.",
       "makar pull HuggingFaceTB/SmolLM2-135M-Instruct");
   options.group("Source");
   options.positional("NAME", &name,
@@ -45,8 +45,8 @@ int run_pull(const std::vector<std::string>& arguments) {
   options.group("Output");
   options.add(
       "-o --output", &output,
-      "folder to write; a folder of makar list if not set (below MAKAR_MODELS, or makar/models in the "
-      "user's data folder)",
+      "folder to write; if not set, a folder that makar list shows (below MAKAR_MODELS, or makar/models in "
+      "the user's data folder)",
       "DIR");
   options.add("-q --quiet", &quiet, "print no progress");
   if (const auto code = parse_or_exit(options, arguments)) return *code;

@@ -47,7 +47,7 @@ struct Outcome {
 };
 
 // The matrices of the layers with at least 2 zeros in every 4 weights.
-Result<std::set<std::string>> sparse_tensors(const QuantizeCommand& a, const GgufModel& model) {
+Result<std::set<std::string>> sparse_tensors(const QuantizeCommand& c, const GgufModel& model) {
   std::set<std::string> out;
   for (const GgufSource& t : model.tensors) {
     if (!may_be_quantized(t) || t.shape.rank() != 2 || t.name.find("blk.") == std::string::npos) continue;
@@ -55,18 +55,18 @@ Result<std::set<std::string>> sparse_tensors(const QuantizeCommand& a, const Ggu
     if (is_two_of_four(dequantized(values))) out.insert(t.name);
   }
   if (out.empty())
-    return error_at(a.from,
+    return error_at(c.from,
                     "no matrix has 2 zeros in every 4 weights, which q8_24 stores; makar prune --pattern 2:4 "
                     "makes them");
   return out;
 }
 
-Status write(const QuantizeCommand& a, GgufModel& model, ThreadPool& pool, const Calibration* calibration,
+Status write(const QuantizeCommand& c, GgufModel& model, ThreadPool& pool, const Calibration* calibration,
              Outcome& out) {
   out.before = sizes_of(model);
-  MAKAR_TRY(const Mix mix, Mix::find(a.type, model.fields, model.tensors));
+  MAKAR_TRY(const Mix mix, Mix::find(c.type, model.fields, model.tensors));
   if (mix.name() == "q8_24") {
-    MAKAR_TRY(const auto sparse, sparse_tensors(a, model));
+    MAKAR_TRY(const auto sparse, sparse_tensors(c, model));
     retype(
         model, [&](const GgufSource& t) { return sparse.contains(t.name) ? DType::kQ8_24 : mix(t); }, pool,
         calibration);
@@ -79,46 +79,46 @@ Status write(const QuantizeCommand& a, GgufModel& model, ThreadPool& pool, const
         stderr,
         "makar: warning: the file grows: {} has {:.2f} bits per weight, {} takes {:.2f}, and lost precision "
         "is not restored; quantize the original weights instead\n",
-        a.from, out.before.bits(), a.type, out.after.bits());
+        c.from, out.before.bits(), c.type, out.after.bits());
   for (const GgufSource& t : model.tensors) out.types[name(t.dtype)] += 1;
   model.fields.set("general.file_type", GgufValue::u32(static_cast<uint32_t>(file_type(mix.name()))));
   model.fields.set("general.quantization_version", GgufValue::u32(2));
-  Progress progress(a.json);
+  Progress progress(c.json);
   for (size_t i = 0; i < model.tensors.size(); ++i)
     model.tensors[i].make = [&progress, i, n = model.tensors.size(), make = model.tensors[i].make] {
       progress.show("quantising", i + 1, n);
       return make();
     };
-  return write_gguf(a.to, model.fields, model.tensors);
+  return write_gguf(c.to, model.fields, model.tensors);
 }
 
-Status quantize(const QuantizeCommand& a, Outcome& out) {
-  ThreadPool pool(static_cast<int>(a.threads));
-  MAKAR_TRY(const std::unique_ptr<Device> opened, open_compute(a.device, pool));
+Status quantize(const QuantizeCommand& c, Outcome& out) {
+  ThreadPool pool(static_cast<int>(c.threads));
+  MAKAR_TRY(const std::unique_ptr<Device> opened, open_compute(c.device, pool));
   Device& device = *opened;
-  MAKAR_TRY(GgufModel model, open_as_gguf(a.from, {a.tokenizer}));
-  MAKAR_CHECK_OK(Mix::find(a.type, model.fields, model.tensors));  // fail early on an unknown name
+  MAKAR_TRY(GgufModel model, open_as_gguf(c.from, {c.tokenizer}));
+  MAKAR_CHECK_OK(Mix::find(c.type, model.fields, model.tensors));  // fail early on an unknown name
   for (const std::string& text : model.warnings) warn(text);
-  const std::string tokenizer = a.tokenizer.empty() ? a.from : a.tokenizer;
+  const std::string tokenizer = c.tokenizer.empty() ? c.from : c.tokenizer;
   Calibration calibration;
-  if (!a.calibration.empty()) {
-    MAKAR_TRY(const auto ids, first_tokens(tokenizer, a.calibration, a.calibration_tokens));
-    MAKAR_TRY(const LoadedModel loaded, load_model(a.from));
-    MAKAR_TRY(calibration, calibrate(loaded, ids, device, {a.window, a.gptq}));
+  if (!c.calibration.empty()) {
+    MAKAR_TRY(const auto ids, first_tokens(tokenizer, c.calibration, c.calibration_tokens));
+    MAKAR_TRY(const LoadedModel loaded, load_model(c.from));
+    MAKAR_TRY(calibration, calibrate(loaded, ids, device, {c.window, c.gptq}));
   }
-  MAKAR_CHECK_OK(write(a, model, pool, a.calibration.empty() ? nullptr : &calibration, out));
-  if (a.report.empty()) return Done{};
-  MAKAR_TRY(const auto ids, first_tokens(tokenizer, a.report, a.report_tokens));
-  MAKAR_TRY(const LoadedModel before, load_model(a.from));
-  MAKAR_TRY(const LoadedModel after, load_model(a.to));
+  MAKAR_CHECK_OK(write(c, model, pool, c.calibration.empty() ? nullptr : &calibration, out));
+  if (c.report.empty()) return Done{};
+  MAKAR_TRY(const auto ids, first_tokens(tokenizer, c.report, c.report_tokens));
+  MAKAR_TRY(const LoadedModel before, load_model(c.from));
+  MAKAR_TRY(const LoadedModel after, load_model(c.to));
   before.model->pack(device), after.model->pack(device);
-  MAKAR_TRY(out.divergence, compare_models(*before.model, *after.model, ids, a.window, device, pool));
+  MAKAR_TRY(out.divergence, compare_models(*before.model, *after.model, ids, c.window, device, pool));
   return Done{};
 }
 
-void print_json(const QuantizeCommand& a, const Outcome& o) {
-  Json out = {{"path", a.to},
-              {"type", a.type},
+void print_json(const QuantizeCommand& c, const Outcome& o) {
+  Json out = {{"path", c.to},
+              {"type", c.type},
               {"bytes_before", static_cast<int64_t>(o.before.bytes)},
               {"bytes", static_cast<int64_t>(o.after.bytes)},
               {"bits_per_weight_before", o.before.bits()},
@@ -131,12 +131,12 @@ void print_json(const QuantizeCommand& a, const Outcome& o) {
   fmt::print("{}\n", out.dump());
 }
 
-void print_report(const QuantizeCommand& a, const Outcome& o) {
+void print_report(const QuantizeCommand& c, const Outcome& o) {
   constexpr double kMib = 1 << 20;
   std::string types;
   for (const auto& [name, count] : o.types)
     types += fmt::format("{}{} {}", types.empty() ? "" : ", ", count, name);
-  fmt::print("{}\n", a.to);
+  fmt::print("{}\n", c.to);
   fmt::print("size          {:.2f} MiB -> {:.2f} MiB ({:.1f} %)\n", o.before.bytes / kMib,
              o.after.bytes / kMib, 100 * o.after.bytes / o.before.bytes);
   fmt::print("bits/weight   {:.2f} -> {:.2f}\n", o.before.bits(), o.after.bits());
@@ -152,42 +152,42 @@ void print_report(const QuantizeCommand& a, const Outcome& o) {
 }  // namespace
 
 int run_quantize(const std::vector<std::string>& arguments) {
-  QuantizeCommand a;
+  QuantizeCommand c;
   Options options("quantize", "Quantize a model into a GGUF file, and measure the loss on a text.",
                   "makar quantize MODEL model-q4_k_m.gguf --type q4_k_m --report text.txt");
-  declare_model(options, a.from, "FROM");
-  options.add("--tokenizer", &a.tokenizer, "tokenizer, if it is not with the model", "PATH");
+  declare_model(options, c.from, "FROM");
+  options.add("--tokenizer", &c.tokenizer, "tokenizer, if it is not with the model", "PATH");
   options.group("Output");
-  auto& output = options.add("-o --output --outfile", &a.to, "GGUF file to write", "FILE");
+  auto& output = options.add("-o --output --outfile", &c.to, "GGUF file to write", "FILE");
   output.required = true, output.position = "TO";
-  options.add("--type --outtype", &a.type, fmt::format("quantization: {}", fmt::join(mix_names(), ", ")),
+  options.add("--type --outtype", &c.type, fmt::format("quantization: {}", fmt::join(mix_names(), ", ")),
               "TYPE");
-  options.add("--json", &a.json, "print one JSON object");
+  options.add("--json", &c.json, "print one JSON object");
   options.group("Quality");
-  options.add("--calibrate --imatrix-text", &a.calibration,
+  options.add("--calibrate --imatrix-text", &c.calibration,
               "weight errors by the importance of each column on this text (importance matrix)", "FILE");
-  options.add("--calibrate-tokens", &a.calibration_tokens, "number of tokens of that text to use", "N");
-  options.add("--gptq", &a.gptq,
+  options.add("--calibrate-tokens", &c.calibration_tokens, "number of tokens of that text to use", "N");
+  options.add("--gptq", &c.gptq,
               "with --calibrate: GPTQ, which compensates errors in later columns (slower, more memory)");
-  options.add("--report", &a.report, "compare with the original model on this text", "FILE");
-  options.add("--report-tokens", &a.report_tokens, "number of tokens of that text to use", "N");
-  options.add("-c --ctx-size", &a.window, "window length in tokens for both texts", "N");
-  declare_threads(options, a.threads);
-  declare_device(options, a.device);
+  options.add("--report", &c.report, "compare with the original model on this text", "FILE");
+  options.add("--report-tokens", &c.report_tokens, "number of tokens of that text to use", "N");
+  options.add("-c --ctx-size", &c.window, "window length in tokens for both texts", "N");
+  declare_threads(options, c.threads);
+  declare_device(options, c.device);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (a.gptq && a.type == "q8_24")
+  if (c.gptq && c.type == "q8_24")
     return report(error_at("--gptq", "changes weights that q8_24 needs to be zero; use another type")), 2;
-  if (!a.to.ends_with(".gguf")) return report(error_at("TO", "must end with .gguf, got {}", quote(a.to))), 2;
-  for (const auto& [flag, value, min] : {std::tuple{"--ctx-size", a.window, 2},
-                                         {"--report-tokens", a.report_tokens, 2},
-                                         {"--calibrate-tokens", a.calibration_tokens, 1}})
+  if (!c.to.ends_with(".gguf")) return report(error_at("TO", "must end with .gguf, got {}", quote(c.to))), 2;
+  for (const auto& [flag, value, min] : {std::tuple{"--ctx-size", c.window, 2},
+                                         {"--report-tokens", c.report_tokens, 2},
+                                         {"--calibrate-tokens", c.calibration_tokens, 1}})
     if (value < min) return report(error_at(flag, "must be {} or more, got {}", min, value)), 2;
-  if (a.gptq && a.calibration.empty())
+  if (c.gptq && c.calibration.empty())
     return report(error_at("--gptq", "needs a text to calibrate on; add --calibrate FILE")), 2;
-  a.from = resolve_model(a.from);
+  c.from = resolve_model(c.from);
   Outcome out;
-  if (const Status done = quantize(a, out); !done.ok()) return report(done.error());
-  a.json ? print_json(a, out) : print_report(a, out);
+  if (const Status done = quantize(c, out); !done.ok()) return report(done.error());
+  c.json ? print_json(c, out) : print_report(c, out);
   return 0;
 }
 

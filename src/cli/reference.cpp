@@ -69,8 +69,8 @@ std::string man_page(const CommandPage& page) {
   return out + fmt::format("{}\n", fmt::join(others, ",\n"));
 }
 
-// Text between backquotes stays; what Markdown would read as markup is escaped.
-std::string escaped(std::string_view text) {
+// Escapes what Markdown would read as markup; text between backquotes stays as it is.
+std::string escape_markdown(std::string_view text) {
   std::string out;
   bool code = false;
   for (const char c : text) {
@@ -83,12 +83,12 @@ std::string escaped(std::string_view text) {
 }
 
 std::string markdown(const CommandPage& page) {
-  std::string out =
-      fmt::format("## {}\n\n{}\n\n```text\n{}\n```\n", full_name(page), escaped(page.summary), page.usage);
+  std::string out = fmt::format("## {}\n\n{}\n\n```text\n{}\n```\n", full_name(page),
+                                escape_markdown(page.summary), page.usage);
   if (!page.subcommands.empty()) out += "\n| subcommand | |\n|---|---|\n";
   for (const auto& one : page.subcommands) {
     std::string link = full_name(page, "-") + "-" + one.name;
-    out += fmt::format("| [{}](#{}) | {} |\n", one.name, link, escaped(one.summary));
+    out += fmt::format("| [{}](#{}) | {} |\n", one.name, link, escape_markdown(one.summary));
   }
   for (const auto& group : page.groups) {
     out += fmt::format("\n| {} | |\n|---|---|\n", group.heading);
@@ -96,7 +96,7 @@ std::string markdown(const CommandPage& page) {
       const size_t at = row.left.find_first_not_of(' ');
       std::string left = row.left.substr(at);
       if (const size_t bar = left.find('|'); bar != std::string::npos) left.insert(bar, "\\");
-      out += fmt::format("| `{}` | {} |\n", left, escaped(row.right));
+      out += fmt::format("| `{}` | {} |\n", left, escape_markdown(row.right));
     }
   }
   return page.example.empty() ? out : out + fmt::format("\nExample: `{}`\n", page.example);
@@ -119,9 +119,9 @@ Json json_of(const CommandPage& page) {
 }
 
 int write_man_pages(const std::vector<CommandPage>& pages, const std::string& folder) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) return report(error_at(folder, "cannot be created: {}", failed.message()));
+  std::error_code code;
+  std::filesystem::create_directories(folder, code);
+  if (code) return report(error_at(folder, "cannot be created: {}", code.message()));
   for (const CommandPage& page : pages)
     if (const Status written = write_file(folder + "/" + full_name(page, "-") + ".1", man_page(page));
         !written.ok())
@@ -136,7 +136,7 @@ int run_reference(const std::vector<std::string>& arguments) {
   std::string format = "markdown", output;
   std::vector<std::string> words;
   Options options("reference",
-                  "Print the options of a command, or of all of them, as Markdown, man page or JSON.",
+                  "Print the options of a command, or of all commands, as Markdown, man page or JSON.",
                   "makar reference --format man -o man1");
   options.positional("COMMAND", &words, "the command, such as `data world`; all of them if not given")
       .required = false;
@@ -149,9 +149,9 @@ int run_reference(const std::vector<std::string>& arguments) {
     return report(error_at("--output", "works with --format man only; redirect the others to a file")), 2;
   std::vector<CommandPage> pages = command_pages();
   if (!words.empty()) {
-    const std::string wanted = fmt::format("{}", fmt::join(words, " "));
-    std::erase_if(pages, [&](const CommandPage& page) { return page.command != wanted; });
-    if (pages.empty()) return report(error_at("COMMAND", "unknown command '{}'", wanted)), 2;
+    const std::string command = fmt::format("{}", fmt::join(words, " "));
+    std::erase_if(pages, [&](const CommandPage& page) { return page.command != command; });
+    if (pages.empty()) return report(error_at("COMMAND", "unknown command '{}'", command)), 2;
   }
   if (!output.empty()) return write_man_pages(pages, output);
   if (format == "man" && pages.size() > 1)

@@ -33,7 +33,8 @@ void declare(Options& o, Reward& s) {
         "maximum tokens of prompt and answer; longer ones are truncated at the beginning", "N");
   o.group("Adapter");
   o.add("--adapter", &s.adapter,
-        "lora: train an adapter and the head on the frozen model; the saved model has it merged", "KIND");
+        "lora: train an adapter and the head on the frozen model; the adapter is merged into the saved model",
+        "KIND");
   declare_lora(o, s);
 }
 
@@ -85,9 +86,9 @@ int train(Reward& s, const std::string& command) {
   const auto compute = open_compute(s.common.device, s.common.threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  LanguageModelOptions open;
-  open.weights = WeightUse::kMapped;
-  const auto language = LanguageModel::open(s.base_model, device, open);
+  LanguageModelOptions model_options;
+  model_options.weights = WeightUse::kMapped;
+  const auto language = LanguageModel::open(s.base_model, device, model_options);
   if (!language.ok()) return report(language.error());
   const ModelSpec& spec = language->spec();
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);

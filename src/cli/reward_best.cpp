@@ -16,7 +16,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kPromptBatch = 16;
+constexpr size_t kPromptsPerBatch = 16;
 
 struct BestCommand : PolicyRun {
   ModelOptions model;
@@ -41,9 +41,10 @@ std::string text_of(const Rollout& r, const Tokenizer& tokenizer) {
 }
 
 // Samples answers to the prompts and computes their rewards; one list per prompt.
-Result<std::vector<std::vector<RewardedAnswer>>> answer(const BestCommand& c, PolicyParts& parts,
-                                                        Device& device, std::span<const PolicyPrompt> prompts,
-                                                        uint64_t step, BestSums& sums) {
+Result<std::vector<std::vector<RewardedAnswer>>> sample_answers(const BestCommand& c, PolicyParts& parts,
+                                                                Device& device,
+                                                                std::span<const PolicyPrompt> prompts,
+                                                                uint64_t step, BestSums& sums) {
   std::vector<std::vector<int64_t>> ids;
   std::vector<Json> records, turns;
   for (const PolicyPrompt& p : prompts) {
@@ -122,20 +123,20 @@ Status run(BestCommand& c, BestSums& sums) {
   if (!out) return error_at(c.output, "cannot be written: is its folder missing?");
   Progress progress(c.quiet || c.json);
   const auto& prompts = parts.prompts->train;
-  for (size_t at = 0; at < prompts.size(); at += kPromptBatch) {
-    std::vector<PolicyPrompt> some;
-    for (size_t i = at; i < std::min(at + kPromptBatch, prompts.size()); ++i) {
-      MAKAR_TRY(some.emplace_back(), prompts.read(i));
+  for (size_t at = 0; at < prompts.size(); at += kPromptsPerBatch) {
+    std::vector<PolicyPrompt> batch;
+    for (size_t i = at; i < std::min(at + kPromptsPerBatch, prompts.size()); ++i) {
+      MAKAR_TRY(batch.emplace_back(), prompts.read(i));
     }
-    MAKAR_TRY(auto answers, answer(c, parts, *compute, some, at, sums));
-    for (size_t i = 0; i < some.size(); ++i) {
-      MAKAR_TRY(const Json turns, parse_json(some[i].turns, "prompt"));
+    MAKAR_TRY(auto answers, sample_answers(c, parts, *compute, batch, at, sums));
+    for (size_t i = 0; i < batch.size(); ++i) {
+      MAKAR_TRY(const Json turns, parse_json(batch[i].turns, "prompt"));
       for (const Json& record : best_records(turns, std::move(answers[i]), options)) {
         out << record.dump(-1, ' ', false, Json::error_handler_t::replace) << '\n';
         sums.records += 1;
       }
     }
-    progress.show("prompts", at + some.size(), prompts.size());
+    progress.show("prompts", at + batch.size(), prompts.size());
   }
   out.flush();
   if (!out) return error_at(c.output, "could not be written completely; is the disk full?");
@@ -151,7 +152,8 @@ Status check_command(BestCommand& c, const Options& options) {
   if (c.policy.max_new_tokens < 1 || c.policy.max_new_tokens > 1 << 20)
     return error_at("max_completion_length", "expected 1 to {}, got {}", 1 << 20, c.policy.max_new_tokens);
   if (!(c.temperature > 0 && c.temperature <= 100))
-    return error_at("temp", "expected above 0, up to 100, got {}: at 0 answers are equal", c.temperature);
+    return error_at("temp", "expected above 0, up to 100, got {}; at 0 all answers would be equal",
+                    c.temperature);
   if (c.keep < 1) return error_at("keep", "expected 1 or more, got {}", c.keep);
   if (options.given("--keep") && c.form != "best")
     return error_at("keep", "has no effect with --form {}; remove it", c.form);

@@ -27,25 +27,25 @@ Status check_options(Quality& s) {
 }
 
 // Drops qualities without ratings if --qualities was not set; otherwise they are an error.
-Status keep_rated(Quality& s, bool given, const std::vector<double>& rated) {
-  std::vector<std::string> kept;
+Status keep_rated(Quality& s, bool names_set, const std::vector<double>& rating_counts) {
+  std::vector<std::string> rated_names;
   for (size_t q = 0; q < s.names.size(); ++q) {
-    if (rated[q] > 0)
-      kept.push_back(s.names[q]);
-    else if (given)
+    if (rating_counts[q] > 0)
+      rated_names.push_back(s.names[q]);
+    else if (names_set)
       return error_at("qualities", "no training record rates '{}'; remove it", s.names[q]);
   }
-  s.names = kept;
+  s.names = rated_names;
   return Done{};
 }
 
-int train(Quality& s, bool given, const std::string& command) {
+int train(Quality& s, bool names_set, const std::string& command) {
   const auto compute = open_compute(s.common.device, s.common.threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
-  LanguageModelOptions open;
-  open.weights = WeightUse::kMapped;
-  const auto language = LanguageModel::open(s.base_model, device, open);
+  LanguageModelOptions model_options;
+  model_options.weights = WeightUse::kMapped;
+  const auto language = LanguageModel::open(s.base_model, device, model_options);
   if (!language.ok()) return report(language.error());
   if (!language->has_tokenizer())
     return report(
@@ -59,8 +59,8 @@ int train(Quality& s, bool given, const std::string& command) {
   auto data = open_qualities(dataset_options(s.common), encoder, s.names, identity);
   if (!data.ok()) return report(data.error());
   const std::vector<std::string> all_names = s.names;
-  if (const Status ok = keep_rated(s, given, data->rated); !ok.ok()) return report(ok.error()), 2;
-  if (s.names != all_names) {  // again, without the columns that have no ratings
+  if (const Status ok = keep_rated(s, names_set, data->rated); !ok.ok()) return report(ok.error()), 2;
+  if (s.names != all_names) {  // read the data again, without the qualities that have no ratings
     identity = {{"base_model", s.base_model}};
     DatasetOptions quiet = dataset_options(s.common);
     quiet.say = [](const std::string&) {};
@@ -88,23 +88,22 @@ int run_reward_quality(const std::vector<std::string>& arguments) {
       "reward quality",
       "Train heads that rate qualities of answers (sensible, specific, interesting, safe, grounded), from "
       "records {\"prompt\", \"completion\", \"ratings\": {\"sensible\": 1, \"safe\": 0.5}}; makar judge "
-      "people "
-      "--ratings exports the ratings of a study in this form. --reward quality=DIR and --rank-by quality=DIR "
-      "rank answers with the trained model.",
+      "people --ratings exports the ratings of a study in this form. --reward quality=DIR and --rank-by "
+      "quality=DIR rank answers with the trained model.",
       "makar reward quality -m DIR -d ratings.jsonl -o runs/quality");
   declare_common(options, s.common);
   declare_base(options, s);
   options.group("Objective");
   options.add("--qualities", &s.names,
-              "a quality to learn; repeat for several. Default: those of sensible, specific, interesting, "
+              "a quality to learn; repeat for several. Default: each of sensible, specific, interesting, "
               "safe and grounded that the data rates",
               "NAME");
   options.add("--sequence-len", &s.sequence_len,
               "tokens of prompt and answer; longer ones are truncated at the beginning", "N");
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
-  const bool given = !s.names.empty();
+  const bool names_set = !s.names.empty();
   if (const Status checked = check_options(s); !checked.ok()) return report(checked.error()), 2;
-  return train(s, given, command_line("reward quality", arguments));
+  return train(s, names_set, command_line("reward quality", arguments));
 }
 
 }  // namespace makar

@@ -50,7 +50,8 @@ class Scorer {
         device_(device),
         summary_(summary) {}
 
-  // False: the output is closed.
+  // Scores the records of `lines` and prints the results; `first` is the number of the first line. False: the
+  // output is closed.
   bool run(const std::vector<std::string_view>& lines, size_t first) {
     std::vector<Result<ScoredRecord>> records;
     Batch batch;
@@ -59,36 +60,38 @@ class Scorer {
       if (records.back().ok())
         for (const auto& ids : records.back()->answers.ids) batch.add(ids);
     }
-    std::vector<Json> rated;  // the probabilities of a quality model, by answer
-    const std::vector<float> scores = score(batch, rated);
+    std::vector<Json> quality_ratings;  // the probabilities of a quality model, by answer
+    const std::vector<float> scores = score(batch, quality_ratings);
     size_t at = 0;
     for (size_t i = 0; i < records.size(); ++i) {
       if (!records[i].ok()) {
-        ++bad_;
+        ++bad_records_;
         if (!summary_ && !print_out(error_line(records[i].error(), first + i))) return false;
         continue;
       }
       const RankedAnswers& answers = records[i]->answers;
-      const auto own = std::span<const float>(scores).subspan(at, answers.ids.size());
+      const auto answer_scores = std::span<const float>(scores).subspan(at, answers.ids.size());
       const std::vector<Json> ratings(
-          rated.begin() + static_cast<int64_t>(rated.empty() ? 0 : at),
-          rated.begin() + static_cast<int64_t>(rated.empty() ? 0 : at + answers.ids.size()));
+          quality_ratings.begin() + static_cast<int64_t>(quality_ratings.empty() ? 0 : at),
+          quality_ratings.begin() +
+              static_cast<int64_t>(quality_ratings.empty() ? 0 : at + answers.ids.size()));
       at += answers.ids.size();
-      if (records[i]->ranked) compared_.add(own, compared_pairs({&answers, 1}, 0));
+      if (records[i]->ranked) comparison_.add(answer_scores, compared_pairs({&answers, 1}, 0));
       if (summary_) continue;
-      Json json = records[i]->ranked ? Json{{"scores", std::vector<float>(own.begin(), own.end())}}
-                                     : Json{{"score", own[0]}};
+      Json json = records[i]->ranked
+                      ? Json{{"scores", std::vector<float>(answer_scores.begin(), answer_scores.end())}}
+                      : Json{{"score", answer_scores[0]}};
       if (!ratings.empty()) json["ratings"] = records[i]->ranked ? Json(ratings) : ratings[0];
       if (!print_out(json.dump() + "\n")) return false;
     }
     return true;
   }
 
-  const Comparison& compared() const { return compared_; }
-  size_t bad() const { return bad_; }
+  const Comparison& comparison() const { return comparison_; }
+  size_t bad_records() const { return bad_records_; }
 
  private:
-  std::vector<float> score(const Batch& batch, std::vector<Json>& rated) const {
+  std::vector<float> score(const Batch& batch, std::vector<Json>& quality_ratings) const {
     if (batch.sequences.empty()) return {};
     if (qualities_.empty()) {
       Context ctx{device_};
@@ -99,10 +102,11 @@ class Scorer {
     std::vector<float> out;
     const Tensor probabilities = quality_probabilities(device_, model_, batch);
     for (size_t i = 0; i < batch.sequences.size(); ++i) {
-      const auto own = probabilities.span().subspan(i * qualities_.size(), qualities_.size());
-      out.push_back(static_cast<float>(quality_score(qualities_, own)));
-      Json& json = rated.emplace_back(Json::object());
-      for (size_t q = 0; q < qualities_.size(); ++q) json[qualities_[q]] = own[q];
+      const auto answer_probabilities =
+          probabilities.span().subspan(i * qualities_.size(), qualities_.size());
+      out.push_back(static_cast<float>(quality_score(qualities_, answer_probabilities)));
+      Json& json = quality_ratings.emplace_back(Json::object());
+      for (size_t q = 0; q < qualities_.size(); ++q) json[qualities_[q]] = answer_probabilities[q];
     }
     return out;
   }
@@ -112,8 +116,8 @@ class Scorer {
   const ConversationEncoder& encoder_;
   Device& device_;
   bool summary_;
-  Comparison compared_;
-  size_t bad_ = 0;
+  Comparison comparison_;
+  size_t bad_records_ = 0;
 };
 
 }  // namespace
@@ -126,10 +130,9 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   Options options(
       "reward score",
       "Score answers with a reward model or a quality model: one line of JSON per record of JSONL. Records "
-      "are {\"prompt\", "
-      "\"completion\"}, {\"messages\"}, pairs (prompt, chosen, rejected) or rankings (prompt, answers, "
-      "ranks); for "
-      "the last two, the accuracy is printed at the end. A quality model also prints its ratings.",
+      "are {\"prompt\", \"completion\"}, {\"messages\"}, pairs (prompt, chosen, rejected) or rankings "
+      "(prompt, answers, ranks); for pairs and rankings, the accuracy is printed at the end. A quality model "
+      "also prints its ratings.",
       "makar reward score -m runs/mine pairs.jsonl");
   model.declare(options);
   model.declare_chat(options);
@@ -143,7 +146,7 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   options.add("--json", &json, "print only the accuracy and calibration over all pairs, as JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (length < 0 || length == 1)
-    return report(error_at("--sequence-len", "expected 0, or 2 and more, got {}", length)), 2;
+    return report(error_at("--sequence-len", "expected 0, or 2 or more, got {}", length)), 2;
   const auto opened = open_on_device(model);
   if (!opened.ok()) return report(opened.error());
   Device& device = *opened->device;
@@ -156,7 +159,8 @@ int run_reward_score(const std::vector<std::string>& arguments) {
   FineTuneOptions template_options;
   auto chat = find_template(template_options, *language);
   if (!chat.ok()) return report(chat.error());
-  const int64_t context = spec.max_positions > 0 ? spec.max_positions : 4096;
+  constexpr int64_t kUnlimitedContext = 4096;  // for models without a position limit
+  const int64_t context = spec.max_positions > 0 ? spec.max_positions : kUnlimitedContext;
   const ConversationEncoder encoder(language->tokenizer(), std::move(*chat),
                                     {length > 0 ? std::min(length, context) : context, false, true});
   Scorer scorer(language->model(), quality ? label_names(spec) : std::vector<std::string>(), encoder, device,
@@ -171,14 +175,14 @@ int run_reward_score(const std::vector<std::string>& arguments) {
     return true;
   });
   if (!status.ok()) return report(status.error());
-  const Comparison& c = scorer.compared();
+  const Comparison& c = scorer.comparison();
   const Metrics m = c.metrics();
   if (json) {
     const Json out = {{"pairs", c.pairs},
                       {"accuracy", m.at("accuracy")},
                       {"margin", m.at("margin")},
                       {"calibration_error", c.calibration.error()},
-                      {"bad_records", scorer.bad()}};
+                      {"bad_records", scorer.bad_records()}};
     return print_out(out.dump() + "\n") ? 0 : 1;
   }
   if (c.pairs > 0)

@@ -22,7 +22,7 @@ struct ScoreCommand {
   bool json = false, jsonl = false, summary = false;
 };
 
-constexpr size_t kShortText = 1000;  // shorter texts get no progress line
+constexpr size_t kMinProgressLength = 1000;  // in bytes or tokens; shorter texts get no progress line
 
 Json totals_json(const Loglikelihood& totals) {
   return {{"logprob", totals.logprob},
@@ -37,7 +37,7 @@ std::vector<Result<Json>> score_all(Engine& engine, const LanguageModel& languag
                                     const std::vector<ContextAndContinuation>& texts, const ScoreCommand& c) {
   size_t bytes = 0;
   for (const auto& text : texts) bytes += text.continuation.size();
-  Progress progress(c.jsonl || bytes < kShortText);
+  Progress progress(c.jsonl || bytes < kMinProgressLength);
   std::vector<Json> tokens(texts.size(), Json::array());
   uint64_t done = 0;
   LoglikelihoodOptions o{c.stride, c.top, [&](size_t text, int64_t id, const Logprobs& score) {
@@ -80,7 +80,7 @@ int print_scores(Engine& engine, const LanguageModel& language, const ScoreComma
   const auto total = static_cast<uint64_t>(text->tokens.size()) - static_cast<uint64_t>(text->from);
   const auto totals = [&] {
     // Token lines on the terminal already show progress.
-    Progress progress(text->tokens.size() < kShortText || (!c.summary && isatty(STDOUT_FILENO)));
+    Progress progress(text->tokens.size() < kMinProgressLength || (!c.summary && isatty(STDOUT_FILENO)));
     uint64_t done = 0;
     LoglikelihoodOptions o{c.stride, c.top, [&](size_t, int64_t id, const Logprobs& score) {
                              progress.show("scoring", ++done, total);
@@ -116,7 +116,7 @@ Result<ContextAndContinuation> read_line(const std::string& line) {
 bool score_lines(Engine& engine, const LanguageModel& language, const std::vector<std::string_view>& lines,
                  size_t first, const ScoreCommand& c) {
   std::vector<ContextAndContinuation> texts;
-  std::vector<Result<size_t>> index;  // in `texts`
+  std::vector<Result<size_t>> index;  // per line: the index in `texts`, or the error of the line
   for (const std::string_view line : lines) {
     auto text = read_line(std::string(line));
     if (text.ok()) {
@@ -126,9 +126,9 @@ bool score_lines(Engine& engine, const LanguageModel& language, const std::vecto
       index.emplace_back(text.error());
     }
   }
-  const auto scored = score_all(engine, language, texts, c);
+  const auto results = score_all(engine, language, texts, c);
   for (size_t i = 0; i < index.size(); ++i) {
-    const Result<Json> result = index[i].ok() ? scored[*index[i]] : Result<Json>(index[i].error());
+    const Result<Json> result = index[i].ok() ? results[*index[i]] : Result<Json>(index[i].error());
     if (!print_out(result.ok() ? result->dump() + "\n" : error_line(result.error(), first + i))) return false;
   }
   return true;

@@ -38,7 +38,7 @@ Json hit_json(const SearchHit& hit, size_t rank) {
           {"metadata", hit.chunk.metadata}};
 }
 
-// The first characters of a text on one line.
+// The first `bytes` bytes of a text on one line, without a partial character at the end.
 std::string excerpt(const std::string& text, size_t bytes) {
   std::string out;
   for (const char c : text) {
@@ -61,9 +61,10 @@ bool print_hits(const std::string& query, const std::vector<SearchHit>& hits, bo
   if (hits.empty()) return print_out("nothing found\n");
   std::string out;
   for (size_t i = 0; i < hits.size(); ++i) {
-    const StoredChunk& k = hits[i].chunk;
-    out += fmt::format("{:>2}. {:.4f}  {} [{}-{}] {}{}\n    {}\n", i + 1, hits[i].score, k.name, k.begin,
-                       k.end, k.key, k.heading.empty() ? "" : "  " + k.heading, excerpt(k.text, 200));
+    const StoredChunk& chunk = hits[i].chunk;
+    out += fmt::format("{:>2}. {:.4f}  {} [{}-{}] {}{}\n    {}\n", i + 1, hits[i].score, chunk.name,
+                       chunk.begin, chunk.end, chunk.key, chunk.heading.empty() ? "" : "  " + chunk.heading,
+                       excerpt(chunk.text, 200));
   }
   return print_out(out);
 }
@@ -97,7 +98,7 @@ int mine_negatives(const SearchCommand& c, Searcher& searcher) {
   const auto test = read_test_collection(c.eval, c.split);
   if (!test.ok()) return report(test.error());
   std::string lines;
-  int64_t triplets = 0, without = 0;
+  int64_t triplets = 0, without_negative = 0;
   {
     Progress progress;
     size_t done = 0;
@@ -116,7 +117,7 @@ int mine_negatives(const SearchCommand& c, Searcher& searcher) {
         const bool relevant = found != judged->second.end() && found->second > 0;
         (relevant ? positives : negatives).push_back(&hit);
       }
-      if (negatives.empty()) without += static_cast<int64_t>(positives.size());
+      if (negatives.empty()) without_negative += static_cast<int64_t>(positives.size());
       for (size_t i = 0; i < positives.size() && !negatives.empty(); ++i) {
         lines += dump({{"anchor", text},
                        {"positive", positives[i]->chunk.text},
@@ -132,7 +133,8 @@ int mine_negatives(const SearchCommand& c, Searcher& searcher) {
         error_at(c.eval, "no triplets: the search found no relevant document, or no irrelevant one"));
   if (const Status written = write_file(c.negatives, lines); !written.ok()) return report(written.error());
   if (c.json)
-    return print_out(Json{{"triplets", triplets}, {"without_negative", without}}.dump() + "\n") ? 0 : 1;
+    return print_out(Json{{"triplets", triplets}, {"without_negative", without_negative}}.dump() + "\n") ? 0
+                                                                                                         : 1;
   return print_out(fmt::format("{}: {} triplets\n", c.negatives, triplets)) ? 0 : 1;
 }
 
@@ -238,13 +240,13 @@ int run_search(const std::vector<std::string>& arguments) {
   if (!c.words.empty()) {
     status = answer(fmt::format("{}", fmt::join(c.words, " ")));
   } else {
-    Status inner = Done{};
+    Status query_status = Done{};
     status = each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
       for (const std::string_view line : lines)
-        if (inner.ok() && !line.empty()) inner = answer(std::string(line));
-      return inner.ok();
+        if (query_status.ok() && !line.empty()) query_status = answer(std::string(line));
+      return query_status.ok();
     });
-    if (status.ok()) status = inner;
+    if (status.ok()) status = query_status;
   }
   return status.ok() ? 0 : report(status.error());
 }

@@ -28,14 +28,16 @@ struct ServeCommand {
   std::string filter;  // classifier of toxicity
   std::vector<std::string> benign;
   double threshold = 0.5;
-  int64_t port = 8080, queue = 128, timeout = 600, drain = 30, client = 30, predict = 4096;
+  int64_t port = 8080, queue = 128, max_tokens = 4096;
+  int64_t timeout_seconds = 600, drain_seconds = 30, client_seconds = 30;
   RateLimit::Limits limits;
   SamplerOptions sampler;
   bool log = false;
   std::string files;
   double max_file_size = 100;  // MB
   bool fine_tuning = false;
-  int64_t tuning_threads = 0, tuning_memory = 8192;  // 0: half of the cores; MB
+  int64_t tuning_threads = 0;    // 0: half of the cores
+  int64_t tuning_memory = 8192;  // MiB
 };
 
 Status check_command(const ServeCommand& c) {
@@ -47,12 +49,12 @@ Status check_command(const ServeCommand& c) {
   MAKAR_CHECK_OK(within("--port", c.port, 0, 65535));
   MAKAR_CHECK_OK(within("--parallel", c.models.parallel, 1, 4096));
   MAKAR_CHECK_OK(within("--queue", c.queue, 0, 1 << 20));
-  MAKAR_CHECK_OK(within("--timeout", c.timeout, 1, 86400));
-  MAKAR_CHECK_OK(within("--drain-time", c.drain, 0, 86400));
-  MAKAR_CHECK_OK(within("--client-time", c.client, 1, 3600));
+  MAKAR_CHECK_OK(within("--timeout", c.timeout_seconds, 1, 86400));
+  MAKAR_CHECK_OK(within("--drain-time", c.drain_seconds, 0, 86400));
+  MAKAR_CHECK_OK(within("--client-time", c.client_seconds, 1, 3600));
   MAKAR_CHECK_OK(within("--rate-limit", c.limits.requests, 0, int64_t{1} << 40));
   MAKAR_CHECK_OK(within("--token-rate-limit", c.limits.tokens, 0, int64_t{1} << 40));
-  MAKAR_CHECK_OK(within("--max-tokens", c.predict, 1, 1 << 20));
+  MAKAR_CHECK_OK(within("--max-tokens", c.max_tokens, 1, 1 << 20));
   if (c.http.tls_certificate.empty() != c.http.tls_key.empty())
     return error_at(c.http.tls_key.empty() ? "--tls-cert" : "--tls-key",
                     "TLS needs both --tls-cert FILE and --tls-key FILE");
@@ -83,18 +85,18 @@ std::string default_files() {
   return home && home[0] == '/' ? std::string(home) + "/.local/share/makar/files" : "";
 }
 
-// Opens the file store, or returns none and sets `why`. A folder given with --files must be usable; failing
-// to open the default folder only disables file storage.
-Result<std::unique_ptr<FileStore>> open_files(const ServeCommand& c, std::string& why) {
+// Opens the file store, or returns none and sets `reason`. A folder given with --files must be usable;
+// failing to open the default folder only disables file storage.
+Result<std::unique_ptr<FileStore>> open_files(const ServeCommand& c, std::string& reason) {
   const std::string folder = c.files.empty() ? default_files() : c.files;
-  why = "the server stores no files: it was started with --files none";
+  reason = "the server stores no files: it was started with --files none";
   if (folder == "none") return std::unique_ptr<FileStore>();
   FileLimits limits;
   limits.bytes = static_cast<size_t>(c.max_file_size * 1e6);
   auto store = folder.empty() ? Result<std::unique_ptr<FileStore>>(error_at("--files", "HOME is not set"))
                               : FileStore::open(folder, limits);
   if (store.ok() || !c.files.empty()) return store;
-  why = "the server stores no files: " + store.error().message;
+  reason = "the server stores no files: " + store.error().message;
   return std::unique_ptr<FileStore>();
 }
 
@@ -119,7 +121,9 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
     MAKAR_TRY(const std::string base, base_of(job));
     const Json& settings = job["hyperparameters"];
     const bool pairs = job["method"]["type"] == "dpo";
-    const double rate = (pairs ? 1e-5 : 2e-4) * settings["learning_rate_multiplier"].get<double>();
+    constexpr double kDpoJobRate = 1e-5, kSftJobRate = 2e-4;
+    const double rate =
+        (pairs ? kDpoJobRate : kSftJobRate) * settings["learning_rate_multiplier"].get<double>();
     std::vector<std::string> words = {"/proc/self/exe",
                                       pairs ? "dpo" : "sft",
                                       "-m",
@@ -157,7 +161,7 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
 }
 
 // Route and body of an example request for this kind of model.
-std::pair<std::string, std::string> first_request(const LanguageModel& language) {
+std::pair<std::string, std::string> example_request(const LanguageModel& language) {
   const HeadKind head = language.spec().head.kind;
   if (language.spec().is_encoder_decoder() && language.spec().reads_images())
     return {"/v1/chat/completions",
@@ -175,10 +179,10 @@ void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port
   const bool v6 = c.http.host.find(':') != std::string::npos;
   const std::string url = fmt::format("{}://{}:{}", c.http.tls_key.empty() ? "http" : "https",
                                       v6 ? "[" + c.http.host + "]" : c.http.host, port);
-  const auto [route, body] = first_request(language);
+  const auto [route, body] = example_request(language);
   fmt::print(
       "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C shuts down after the requests in flight; a "
-      "second Ctrl-C at once.\n",
+      "second Ctrl-C shuts down at once.\n",
       name, url, url, route,
       c.keys.empty() && c.key_file.empty() ? "" : " -H \"Authorization: Bearer $MAKAR_API_KEY\"", body);
   std::fflush(stdout);
@@ -250,16 +254,17 @@ int run_serve(const std::vector<std::string>& arguments) {
   options.add("--token-rate-limit", &c.limits.tokens,
               "prompt and generated tokens per minute per key (or address); 0 for no limit", "N");
   options.group("Limits");
-  options.add("-n --max-tokens --n-predict", &c.predict,
+  options.add("-n --max-tokens --n-predict", &c.max_tokens,
               "maximum tokens per answer if a chat request sets no limit", "N");
   options.add("--parallel --max-num-seqs -np", &c.models.parallel, "maximum number of sequences per step",
               "N");
   options.add("--queue", &c.queue, "maximum number of waiting requests per key; more get status 429", "N");
-  options.add("--timeout", &c.timeout, "seconds that a request may take", "N");
-  options.add("--client-time", &c.client,
+  options.add("--timeout", &c.timeout_seconds, "seconds that a request may take", "N");
+  options.add("--client-time", &c.client_seconds,
               "seconds that a client may take to send headers (twice that for a body) or to read a response",
               "N");
-  options.add("--drain-time", &c.drain, "seconds that requests in flight may take after SIGTERM", "N");
+  options.add("--drain-time", &c.drain_seconds, "seconds that requests in flight may take after SIGTERM",
+              "N");
   options.add("--max-file-size", &c.max_file_size, "maximum size of an uploaded file in megabytes", "MB");
   c.models.model.declare_device(options);
   c.models.engine.declare(options);
@@ -279,12 +284,13 @@ int run_serve(const std::vector<std::string>& arguments) {
   const auto budget = c.models.engine.budget();
   if (!budget.ok()) return report(budget.error()), 2;
   const std::string name = entries->front().name;
-  const bool alone = entries->size() == 1 && !c.fine_tuning;
+  const bool single_model = entries->size() == 1 && !c.fine_tuning;
   // Destroyed in reverse order: requests in flight are released before the server.
   LogWriter log(STDERR_FILENO);
   std::unique_ptr<HttpServer> server;
   Turns turns;
-  ModelRegistry registry(std::move(*entries), c.models.opener(**device, turns, alone), c.models.max_loaded);
+  ModelRegistry registry(std::move(*entries), c.models.opener(**device, turns, single_model),
+                         c.models.max_loaded);
   if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
   ServeOptions serve;
   if (!c.prices.empty()) {
@@ -296,8 +302,8 @@ int run_serve(const std::vector<std::string>& arguments) {
   serve.collections = std::move(*collections);
   serve.access = {std::move(*keys), c.origins, c.limits};
   serve.parallel = c.models.parallel, serve.queue = c.queue;
-  serve.time_limit = std::chrono::seconds(c.timeout);
-  serve.defaults.max_new_tokens = c.predict, serve.defaults.sampler = c.sampler;
+  serve.time_limit = std::chrono::seconds(c.timeout_seconds);
+  serve.defaults.max_new_tokens = c.max_tokens, serve.defaults.sampler = c.sampler;
   serve.has_seed = options.given("--seed");
   serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs, c.ratings, c.results, c.agents};
   if (!c.filter.empty()) {
@@ -318,8 +324,8 @@ int run_serve(const std::vector<std::string>& arguments) {
     if (const Status ready = c.fine_tuning ? serve.files->prepare() : Status(Done{}); !ready.ok())
       return report(ready.error());
   serve.tuning = tuning_options(c, registry);
-  c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain);
-  c.http.header_time = c.http.write_time = std::chrono::seconds(c.client);
+  c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain_seconds);
+  c.http.header_time = c.http.write_time = std::chrono::seconds(c.client_seconds);
   c.http.body_time = 2 * c.http.header_time;
   Service service(registry, std::move(serve));
   if (c.store != "auto")

@@ -19,10 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kUsefulTokens = 2048;  // the smallest useful cache, unless the context is smaller
+constexpr int64_t kMinCacheTokens = 2048;  // the smallest useful cache, unless the context is smaller
 
 // "NAME=PATH", or only a path, whose last component is the name. A path may contain '=' too.
-ModelEntry named(const std::string& choice) {
+ModelEntry parse_model_choice(const std::string& choice) {
   const size_t equals = choice.find('=');
   if (equals == choice.npos || path_exists(choice)) return {model_name(choice), choice, {}};
   return {choice.substr(0, equals), choice.substr(equals + 1), {}};
@@ -32,8 +32,8 @@ bool is_model(const fs::path& path) {
   return path.extension() == ".gguf" ? is_file(path.string()) : path_exists((path / "config.json").string());
 }
 
-// Reads from the configuration, without loading the model, its number of classes and whether it generates
-// text. Errors in the configuration are reported when the model is loaded.
+// Reads from the configuration, without loading the model, its number of classes and whether it
+// generates text. Errors in the configuration are reported when the model is loaded.
 void read_kind(ModelEntry& entry) {
   const auto spec = [&]() -> Result<ModelSpec> {
     MAKAR_TRY(const Config config, Config::read(entry.path));
@@ -47,13 +47,13 @@ void read_kind(ModelEntry& entry) {
 }
 
 Status add_folder(const std::string& folder, std::vector<ModelEntry>& out) {
-  std::error_code failed;
-  std::vector<std::string> found;
-  for (fs::directory_iterator it(folder, failed), end; !failed && it != end; it.increment(failed))
-    if (is_model(it->path())) found.push_back(it->path().string());
-  if (failed) return error_of(Error::Kind::kNotFound, "--models-dir", "{}: {}", folder, failed.message());
-  std::sort(found.begin(), found.end());
-  for (const std::string& path : found) {
+  std::error_code code;
+  std::vector<std::string> paths;
+  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code))
+    if (is_model(it->path())) paths.push_back(it->path().string());
+  if (code) return error_of(Error::Kind::kNotFound, "--models-dir", "{}: {}", folder, code.message());
+  std::sort(paths.begin(), paths.end());
+  for (const std::string& path : paths) {
     std::error_code ignored;
     if (!fs::equivalent(path, out.front().path, ignored)) out.push_back({model_name(path), path, {}});
   }
@@ -101,20 +101,20 @@ Result<std::vector<ModelEntry>> ServedModelOptions::entries() const {
     out.front().adapters.push_back(choice.substr(0, equals));
   }
   for (const std::string& choice : others) {
-    out.push_back(named(choice));
+    out.push_back(parse_model_choice(choice));
     if (!path_exists(out.back().path))
       return error_of(Error::Kind::kNotFound, "--add-model", "{} does not exist", quote(out.back().path));
   }
   if (!folder.empty()) MAKAR_CHECK_OK(add_folder(folder, out));
   std::set<std::string> names;
-  const auto take = [&](const std::string& name) { return !name.empty() && names.insert(name).second; };
+  const auto add_name = [&](const std::string& name) { return !name.empty() && names.insert(name).second; };
   for (ModelEntry& entry : out) {
     if (path_exists((fs::path(entry.path) / "config.json").string())) read_kind(entry);
-    if (!take(entry.name))
+    if (!add_name(entry.name))
       return error_at("--add-model", "the name {} is given twice; choose another with NAME=PATH",
                       quote(entry.name));
     for (const std::string& adapter : entry.adapters)
-      if (!take(adapter)) return error_at("--lora-modules", "the name {} is given twice", quote(adapter));
+      if (!add_name(adapter)) return error_at("--lora-modules", "the name {} is given twice", quote(adapter));
   }
   return out;
 }
@@ -132,14 +132,14 @@ Result<std::vector<std::shared_ptr<ServedCollection>>> ServedModelOptions::colle
   }
   std::vector<std::shared_ptr<ServedCollection>> out;
   for (const std::string& choice : indexes) {
-    const bool plain = path_exists(choice) || is_postgres_address(choice);
-    const size_t equals = plain ? choice.npos : choice.find('=');
+    const bool without_name = path_exists(choice) || is_postgres_address(choice);
+    const size_t equals = without_name ? choice.npos : choice.find('=');
     std::string path = equals == choice.npos ? choice : choice.substr(equals + 1);
-    std::string part = kDefaultCollection;
+    std::string collection_name = kDefaultCollection;
     if (const size_t hash = path.rfind('#'); !path_exists(path) && hash != path.npos)
-      part = path.substr(hash + 1), path.resize(hash);
+      collection_name = path.substr(hash + 1), path.resize(hash);
     MAKAR_TRY(const IndexStore store, IndexStore::open(path, false));
-    MAKAR_TRY(const CollectionInfo info, store.collection(part));
+    MAKAR_TRY(const CollectionInfo info, store.collection(collection_name));
     const std::string name = equals == choice.npos ? fs::path(path.substr(0, path.find('?'))).stem().string()
                                                    : choice.substr(0, equals);
     if (name.empty() || !names.insert(name).second)
@@ -150,10 +150,10 @@ Result<std::vector<std::shared_ptr<ServedCollection>>> ServedModelOptions::colle
     MAKAR_CHECK_OK(flags.check());
     AskOptions ask;
     ask.min_relevance = min_relevance;
-    out.push_back(std::make_shared<ServedCollection>(name, path, ask,
-                                                     [flags, path, part, threads = model.threads]() mutable {
-                                                       return flags.open(path, part, "cpu", threads);
-                                                     }));
+    out.push_back(std::make_shared<ServedCollection>(
+        name, path, ask, [flags, path, collection_name, threads = model.threads]() mutable {
+          return flags.open(path, collection_name, "cpu", threads);
+        }));
   }
   return out;
 }
@@ -165,29 +165,30 @@ int64_t ServedModelOptions::request_memory() const {
 
 // Several models share the memory budget: each takes half of what the others leave, so that one more fits, or
 // all of it if half is too little. A single model takes the whole budget.
-ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, bool alone) const {
-  return [this, &device, &turns, alone](const ModelEntry& entry,
-                                        int64_t reserved) -> Result<std::shared_ptr<ActiveModel>> {
-    ModelOptions own = model;
-    if (entry.path != resolve_model(model.model)) own.adapters.clear(), own.chat_template.clear();
-    if (!entry.adapter_folder.empty()) own.adapters.push_back(entry.adapter_folder);
-    own.model = entry.path;
+ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, bool single_model) const {
+  return [this, &device, &turns, single_model](const ModelEntry& entry,
+                                               int64_t reserved) -> Result<std::shared_ptr<ActiveModel>> {
+    ModelOptions model_options = model;
+    if (entry.path != resolve_model(model.model))
+      model_options.adapters.clear(), model_options.chat_template.clear();
+    if (!entry.adapter_folder.empty()) model_options.adapters.push_back(entry.adapter_folder);
+    model_options.model = entry.path;
     for (size_t i = 0; i < entry.adapters.size(); ++i)
-      own.offered.push_back(modules[i].substr(modules[i].find('=') + 1));
+      model_options.offered.push_back(modules[i].substr(modules[i].find('=') + 1));
     EngineFlags flags = engine;
-    if (flags.mem_budget == 0 && !alone) flags.mem_budget = static_cast<double>(memory_limit()) / 2e6;
+    if (flags.mem_budget == 0 && !single_model) flags.mem_budget = static_cast<double>(memory_limit()) / 2e6;
     MAKAR_TRY(MemoryBudget budget, flags.budget());
     if (budget.bytes > 0) budget.bytes = std::max<int64_t>(budget.bytes - reserved, 1);
-    // On the CPU the engines of other models keep running; the kernels of another device run one after
-    // another.
+    // On the CPU, a separate device loads the model while the engines of other models keep running. On a
+    // GPU, loading takes a turn like a step.
     const bool on_host = device.memory().is_host();
     std::optional<Turns::Turn> turn;
-    std::unique_ptr<Device> loading;
+    std::unique_ptr<Device> loading_device;
     if (on_host)
-      loading = std::make_unique<CpuDevice>(static_cast<int>(model.threads));
+      loading_device = std::make_unique<CpuDevice>(static_cast<int>(model.threads));
     else
       turn.emplace(turns);
-    MAKAR_TRY(LanguageModel language, open_model(own, on_host ? *loading : device, budget));
+    MAKAR_TRY(LanguageModel language, open_model(model_options, on_host ? *loading_device : device, budget));
     if (!language.has_tokenizer())
       return error_of(Error::Kind::kNotFound, entry.path, "has no tokenizer, which serving needs");
     SpeculationOptions drafts;
@@ -199,19 +200,20 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     // Without --mem-budget: the weights and a quarter of the machine's memory.
     if (flags.mem_budget == 0)
       flags.mem_budget = static_cast<double>(resident) / 1e6 + static_cast<double>(memory_limit()) / 4e6;
+    // Requests in flight and, with half as much, bodies that are still being received.
     const int64_t requests = engine.mem_budget == 0 ? 0 : request_memory() * 3 / 2;
-    const int64_t half = alone ? 0 : std::max<int64_t>(budget.bytes - resident, 0) / 2;
+    const int64_t left_for_others = single_model ? 0 : std::max<int64_t>(budget.bytes - resident, 0) / 2;
     const auto enough = [&](const EngineOptions& o) {
       const int64_t context = context_size(language.spec(), o.context);
-      const int64_t wanted = context > 0 ? std::min(context, kUsefulTokens) : kUsefulTokens;
-      return o.max_pages == 0 || o.max_pages * KvCache::kPageRows >= wanted;
+      const int64_t needed_tokens = context > 0 ? std::min(context, kMinCacheTokens) : kMinCacheTokens;
+      return o.max_pages == 0 || o.max_pages * KvCache::kPageRows >= needed_tokens;
     };
     const int64_t draft_page = drafts.cache_page_bytes();
-    auto fitted = flags.resolve(language.model(), draft_page, reserved + requests + half);
-    if (half > 0 && (!fitted.ok() || !enough(*fitted)))
-      fitted = flags.resolve(language.model(), draft_page, reserved + requests);
-    if (!fitted.ok()) return fitted.error();
-    EngineOptions options = *fitted;
+    auto resolved = flags.resolve(language.model(), draft_page, reserved + requests + left_for_others);
+    if (left_for_others > 0 && (!resolved.ok() || !enough(*resolved)))
+      resolved = flags.resolve(language.model(), draft_page, reserved + requests);
+    if (!resolved.ok()) return resolved.error();
+    EngineOptions options = *resolved;
     if (reserved > 0 && !enough(options))
       return error_of(Error::Kind::kLimit, entry.path,
                       "the other models leave memory for only {} cache pages", options.max_pages);

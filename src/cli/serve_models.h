@@ -7,7 +7,7 @@
 namespace makar {
 
 struct ServedModelOptions {
-  ModelOptions model;  // the first one
+  ModelOptions model;  // the first model
   EngineFlags engine;
   SpeculationOptions speculation;    // of the first model
   std::string alias, folder;         // --alias, --models-dir
@@ -27,8 +27,9 @@ struct ServedModelOptions {
   // Memory limit in bytes for requests in flight. Bodies that are still being received have a separate limit
   // of half as much.
   int64_t request_memory() const;
-  // Opens one model; all engines share `device` and `turns`. These options must outlive the opener.
-  ModelRegistry::Opener opener(Device& device, Turns& turns, bool alone) const;
+  // Opens one model; all engines share `device` and `turns`. `single_model`: no other model will be loaded.
+  // These options must outlive the opener.
+  ModelRegistry::Opener opener(Device& device, Turns& turns, bool single_model) const;
 };
 
 }  // namespace makar

@@ -67,11 +67,11 @@ Result<std::unique_ptr<Task>> image_text_task(Sft& s, LanguageModel& language, J
     };
   } else {
     MAKAR_TRY(ChatTemplate chat, find_template(s, language));
-    const bool parts = chat.places_images();
+    const bool places_images = chat.places_images();
     const auto encoder = std::make_shared<ConversationEncoder>(
         language.tokenizer(), std::move(chat), ConversationOptions{s.sequence_len, s.train_on_inputs});
-    e.conversation = [encoder, parts](const Json& messages) -> Result<MaskedTokens> {
-      if (parts) return encoder->encode(messages);
+    e.conversation = [encoder, places_images](const Json& messages) -> Result<MaskedTokens> {
+      if (places_images) return encoder->encode(messages);
       MAKAR_TRY(const Json texts, messages_without_images(messages));
       return encoder->encode(texts);
     };
@@ -137,12 +137,13 @@ int train(Sft& s, const std::string& command) {
   if (!s.quantize_base.empty()) identity["quantize_base"] = s.quantize_base;
   const auto round = open_qat(s.common, *loaded.model, adapter->has_value(), pool, identity);
   if (!round.ok()) return report(round.error()), 2;
-  const AdapterConfig* saved = adapter->has_value() ? &**adapter : nullptr;
+  const AdapterConfig* adapter_config = adapter->has_value() ? &**adapter : nullptr;
   if (s.common.datasets[0].ends_with(".safetensors")) {
     auto task = FixedBatchTask::open(*loaded.model, s.common.datasets[0],
                                      static_cast<float>(s.common.loop.label_smoothing));
     if (!task.ok()) return report(task.error());
-    return run_job({s.common, loaded, *task, device, saved, nullptr, "", "fine-tuned", command, identity});
+    return run_job(
+        {s.common, loaded, *task, device, adapter_config, nullptr, "", "fine-tuned", command, identity});
   }
   const ModelSpec& spec = loaded.model->spec();
   if (spec.max_positions > 0) s.sequence_len = std::min(s.sequence_len, spec.max_positions);
@@ -156,7 +157,7 @@ int train(Sft& s, const std::string& command) {
                   loaded,
                   **task,
                   device,
-                  saved,
+                  adapter_config,
                   &tokenizer,
                   s.base_model,
                   "fine-tuned",

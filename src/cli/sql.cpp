@@ -33,7 +33,7 @@ Json result_json(const SqlResult& result) {
 
 // Columns as wide as their longest cell, at most 40 characters.
 std::string result_table(const SqlResult& result) {
-  constexpr size_t kWidest = 40;
+  constexpr size_t kMaxCellCharacters = 40;
   std::vector<std::vector<std::string>> cells = {result.columns};
   cells.insert(cells.end(), result.rows.begin(), result.rows.end());
   std::vector<size_t> widths(result.columns.size(), 0);
@@ -41,9 +41,9 @@ std::string result_table(const SqlResult& result) {
     for (size_t i = 0; i < row.size(); ++i) {
       for (char& c : row[i])
         if (c == '\n' || c == '\r' || c == '\t') c = ' ';
-      if (count_code_points(row[i]) > kWidest) {
+      if (count_code_points(row[i]) > kMaxCellCharacters) {
         size_t at = 0;
-        for (size_t n = 0; n + 3 < kWidest; ++n) next_code(row[i], at);
+        for (size_t n = 0; n + 3 < kMaxCellCharacters; ++n) next_code(row[i], at);
         row[i] = row[i].substr(0, at) + "...";
       }
       widths[i] = std::max(widths[i], count_code_points(row[i]));
@@ -74,7 +74,7 @@ struct SqlQuestion {
 };
 
 // {"question", "sql"} per line.
-Result<std::vector<SqlExample>> read_answered(const std::string& path) {
+Result<std::vector<SqlExample>> read_sql_examples(const std::string& path) {
   std::vector<SqlExample> out;
   MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
     const Json question = one.is_object() ? one.value("question", Json()) : Json();
@@ -98,10 +98,11 @@ Result<std::vector<SqlQuestion>> read_questions(const SqlCommand& c) {
       at = end + 1;
     }
   }
-  MAKAR_TRY(auto given, read_answered(c.eval));
-  if (c.limit > 0 && static_cast<int64_t>(given.size()) > c.limit) given.resize(static_cast<size_t>(c.limit));
+  MAKAR_TRY(auto examples, read_sql_examples(c.eval));
+  if (c.limit > 0 && static_cast<int64_t>(examples.size()) > c.limit)
+    examples.resize(static_cast<size_t>(c.limit));
   std::vector<SqlQuestion> out;
-  for (SqlExample& one : given) out.push_back({std::move(one.question), std::move(one.sql), ""});
+  for (SqlExample& one : examples) out.push_back({std::move(one.question), std::move(one.sql), ""});
   if (!c.predictions.empty() && predicted.size() < out.size())
     return error_at(c.predictions, "has {} lines for {} questions", predicted.size(), out.size());
   for (size_t i = 0; i < out.size() && i < predicted.size(); ++i) out[i].predicted = predicted[i];
@@ -110,16 +111,16 @@ Result<std::vector<SqlQuestion>> read_questions(const SqlCommand& c) {
 
 // Prints the scores of the predicted statements; returns the exit code.
 int print_scores(const SqlCommand& c, const SqlReader& database, const std::vector<SqlQuestion>& examples) {
-  int64_t runs = 0, execution = 0, schema = 0, broken = 0;
+  int64_t runs = 0, execution = 0, schema = 0, broken_references = 0;
   for (const SqlQuestion& one : examples) {
     const auto score = score_sql(database, one.predicted, one.reference, c.question.limits);
     if (!score.ok()) {
-      ++broken;
+      ++broken_references;
       continue;
     }
     runs += score->runs, execution += score->execution, schema += score->schema;
   }
-  const int64_t counted = static_cast<int64_t>(examples.size()) - broken;
+  const int64_t counted = static_cast<int64_t>(examples.size()) - broken_references;
   const auto share = [&](int64_t n) {
     return counted == 0 ? 0 : static_cast<double>(n) / static_cast<double>(counted);
   };
@@ -129,17 +130,19 @@ int print_scores(const SqlCommand& c, const SqlReader& database, const std::vect
                           {"execution_accuracy", share(execution)},
                           {"schema_match", reads_schema ? Json(share(schema)) : Json()},
                           {"valid", share(runs)},
-                          {"broken_references", broken}}
+                          {"broken_references", broken_references}}
                          .dump() +
                      "\n")
                ? 0
                : 1;
-  return print_out(
-             fmt::format("questions           {}\nexecution accuracy  {:.4f}\nschema match        {}\n"
-                         "valid               {:.4f}\n{}",
-                         counted, share(execution),
-                         reads_schema ? fmt::format("{:.4f}", share(schema)) : "(SQLite only)", share(runs),
-                         broken ? fmt::format("{} references do not run and are not counted\n", broken) : ""))
+  return print_out(fmt::format(
+             "questions           {}\nexecution accuracy  {:.4f}\nschema match        {}\n"
+             "valid               {:.4f}\n{}",
+             counted, share(execution), reads_schema ? fmt::format("{:.4f}", share(schema)) : "(SQLite only)",
+             share(runs),
+             broken_references
+                 ? fmt::format("{} references do not run and are not counted\n", broken_references)
+                 : ""))
              ? 0
              : 1;
 }
@@ -191,8 +194,7 @@ int run_sql(const std::vector<std::string>& arguments) {
   Options options(
       "sql",
       "Answer a question about a SQLite or PostgreSQL database or a CSV file: a model writes a SELECT "
-      "statement, which is shown "
-      "and run. It cannot change the database.",
+      "statement, which is shown and run. It cannot change the database.",
       "makar sql sales.db -m MODEL \"which products sold the most?\"");
   options
       .positional("DATABASE", &c.database,
@@ -240,17 +242,19 @@ int run_sql(const std::vector<std::string>& arguments) {
                            c.question.limits.seconds)),
            2;
   if (!c.eval.empty() && (!c.query.empty() || !c.words.empty()))
-    return report(error_at("--eval", "takes its questions from the file; give no question")), 2;
+    return report(error_at("--eval", "takes its questions from the file; remove the question or --query")), 2;
   if (c.eval.empty() && (!c.predictions.empty() || c.limit != 0))
     return report(error_at("--eval", "is required by --predictions and --limit")), 2;
   if (c.limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", c.limit)), 2;
   if (c.eval.empty() && c.query.empty() == c.words.empty())
     return report(error_at("sql", "expected a question, or --query SQL")), 2;
   if (c.query.empty() && c.model.model.empty() && c.predictions.empty())
-    return report(error_at("--model", "is missing; a question needs -m MODEL, a statement --query SQL")), 2;
+    return report(error_at("--model",
+                           "is required to answer a question; --query SQL runs a statement without a model")),
+           2;
   if (!c.query.empty() && !c.examples.empty()) warn("--examples has no effect with --query");
   if (c.query.empty() && !c.examples.empty()) {
-    auto read = read_answered(c.examples);
+    auto read = read_sql_examples(c.examples);
     if (!read.ok()) return report(read.error());
     c.question.examples = std::move(*read);
   }

@@ -41,7 +41,8 @@ Json rendering_json(const ChatRendering& rendering, bool segments) {
   return out;
 }
 
-// A conversation is a list of messages, or an object with messages and optionally tools and documents.
+// A conversation is a list of messages, or an object with messages and optionally tools, documents, variables
+// and the two flags.
 void take_fields(const Json& data, ChatInput& input) {
   if (!data.is_object()) {
     input.messages = data;
@@ -85,37 +86,38 @@ Result<ChatInput> read_input(const RenderOptions& o) {
 }
 
 // One line: {"template"?, "messages", ...} in, {"text"} or {"error"} out.
-Result<Json> render_line(const std::string& line, const ChatTemplate* given, bool segments) {
+Result<Json> render_line(const std::string& line, const ChatTemplate* default_template, bool segments) {
   MAKAR_TRY(const Json data, parse_json(line, "line"));
   if (!data.is_object()) return error_at("line", "expected an object, found {}", data.type_name());
   ChatInput input;
   take_fields(data, input);
   if (!data.contains("template")) {
-    if (!given) return error_at("line", "has no template, and none is given by --template or --tokenizer");
-    MAKAR_TRY(const ChatRendering rendering, given->render(input));
+    if (!default_template)
+      return error_at("line", "has no template, and none is given by --template or --tokenizer");
+    MAKAR_TRY(const ChatRendering rendering, default_template->render(input));
     return rendering_json(rendering, segments);
   }
   if (!data["template"].is_string()) return error_at("line", "template must be a string");
-  MAKAR_TRY(ChatTemplate own,
+  MAKAR_TRY(ChatTemplate line_template,
             ChatTemplate::parse(data["template"].get_ref<const std::string&>(), "template"));
   if (data.contains("tokens") && data["tokens"].is_object())
     for (const auto& [name, token] : data["tokens"].items())
-      if (token.is_string()) own.set_token(name, token.get<std::string>());
-  MAKAR_TRY(const ChatRendering rendering, own.render(input));
+      if (token.is_string()) line_template.set_token(name, token.get<std::string>());
+  MAKAR_TRY(const ChatRendering rendering, line_template.render(input));
   return rendering_json(rendering, segments);
 }
 
 int run_lines(const RenderOptions& o) {
-  std::optional<ChatTemplate> given;
+  std::optional<ChatTemplate> default_template;
   if (!o.template_path.empty() || !o.tokenizer.empty()) {
     auto loaded = read_template(o);
     if (!loaded.ok()) return report(loaded.error());
-    given = *loaded;
+    default_template = *loaded;
   }
   int64_t number = 0;
   for (std::string line; std::getline(std::cin, line);) {
     ++number;
-    const auto result = render_line(line, given ? &*given : nullptr, o.segments);
+    const auto result = render_line(line, default_template ? &*default_template : nullptr, o.segments);
     const Json out = result.ok() ? *result
                                  : Json{{"error",
                                          {{"message", result.error().text()},
@@ -126,18 +128,15 @@ int run_lines(const RenderOptions& o) {
   return 0;
 }
 
-// On a terminal, template text is plain and content coloured; otherwise one JSON object per segment.
+// On a terminal: content in cyan, template text of the assistant's turns in yellow, other template text
+// plain. Otherwise one JSON object per segment.
 void print_segments(const ChatRendering& rendering) {
-  const bool colour = isatty(STDOUT_FILENO);
-  for (const ChatSegment& s : rendering.segments) {
-    if (colour)
-      fmt::print("{}{}\033[0m", s.content ? "\033[36m" : s.assistant ? "\033[33m" : "", s.text);
-    else
-      fmt::print(
-          "{}\n",
-          Json({{"text", s.text}, {"from", s.content ? "content" : "template"}, {"assistant", s.assistant}})
-              .dump());
+  if (!isatty(STDOUT_FILENO)) {
+    for (const Json& segment : segments_json(rendering)) fmt::print("{}\n", segment.dump());
+    return;
   }
+  for (const ChatSegment& s : rendering.segments)
+    fmt::print("{}{}\033[0m", s.content ? "\033[36m" : s.assistant ? "\033[33m" : "", s.text);
 }
 
 int run_render(const std::vector<std::string>& arguments) {
@@ -159,7 +158,8 @@ int run_render(const std::vector<std::string>& arguments) {
   options.add("--set", &o.set, "more template variables, as a JSON object", "JSON");
   options.add("--add-generation-prompt", &o.add_generation_prompt,
               "end with the start of the assistant's message");
-  options.add("--continue-final-message", &o.continue_final_message, "leave the last message open");
+  options.add("--continue-final-message", &o.continue_final_message,
+              "do not end the last message, so that the model continues it");
   options.group("Output");
   options.add("--segments", &o.segments,
               "mark which text comes from the template and which from the messages");

@@ -18,14 +18,14 @@
 namespace makar {
 namespace {
 
-constexpr size_t kChunk = size_t{1} << 20;
+constexpr size_t kReadBytes = size_t{1} << 20;
 
 // Reads the available bytes, at least one unless the input ends.
 Result<size_t> read_some(int file, const std::string& name, std::string& buffer) {
   const size_t before = buffer.size();
-  buffer.resize(before + kChunk);
+  buffer.resize(before + kReadBytes);
   ssize_t got;
-  do got = ::read(file, buffer.data() + before, kChunk);
+  do got = ::read(file, buffer.data() + before, kReadBytes);
   while (got < 0 && errno == EINTR);
   buffer.resize(before + static_cast<size_t>(got > 0 ? got : 0));
   if (got < 0) return error_of(Error::Kind::kIo, name, "cannot be read: {}", std::strerror(errno));
@@ -90,7 +90,7 @@ Result<std::string> read_whole(const std::vector<std::string>& files) {
       if (got == 0) return text;
       if (text.size() >= Tokenizer::kTextLimit)
         return error_of(Error::Kind::kLimit, "standard input",
-                        "has more than {} bytes; use --lines, or split it into files", Tokenizer::kTextLimit);
+                        "has more than {} bytes; split it into smaller inputs", Tokenizer::kTextLimit);
     }
   }
   for (const std::string& file : files) {

@@ -16,7 +16,7 @@ Error unknown_id(const std::string& place, const Tokenizer& tokenizer, const std
 
 Result<std::vector<uint32_t>> parse_ids(std::string_view text, const Tokenizer& tokenizer) {
   std::vector<uint32_t> ids;
-  const size_t known = tokenizer.vocab_size();
+  const size_t vocab_size = tokenizer.vocab_size();
   for (size_t at = 0; at < text.size();) {
     const char c = text[at];
     if (c == ' ' || c == '\n' || c == '\t' || c == '\r' || c == ',' || c == '[' || c == ']') {
@@ -27,7 +27,7 @@ Result<std::vector<uint32_t>> parse_ids(std::string_view text, const Tokenizer& 
     const size_t start = at;
     for (; at < text.size() && text[at] >= '0' && text[at] <= '9' && value < UINT32_MAX; ++at)
       value = value * 10 + static_cast<uint64_t>(text[at] - '0');
-    if (at > start && value < known) {
+    if (at > start && value < vocab_size) {
       ids.push_back(static_cast<uint32_t>(value));
       continue;
     }

@@ -128,8 +128,8 @@ Result<std::string> explain(const Tokenizer& tokenizer, std::string_view text, c
 
 int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   TokenizerOptions shared;
-  bool lines = false, jsonl = false, json = false, pieces = false, explains = false;
-  std::string text_given;
+  bool lines = false, jsonl = false, json = false, pieces = false, explain_merges = false;
+  std::string text_option;
   int64_t threads = 0, max_length = 0;
   Options options("tokenizer encode",
                   "Encode text to token ids: standard input or files, whole, by lines or as JSON lines.",
@@ -139,7 +139,7 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
       .positional("TOKENIZER FILES...", &shared.words,
                   "the tokenizer (unless -m gives it), then text files; standard input if there is none")
       .required = false;
-  options.add("--text", &text_given, "encode this text", "TEXT");
+  options.add("--text", &text_option, "encode this text", "TEXT");
   options.add("--lines", &lines, "encode each line separately");
   options.add("--jsonl", &jsonl,
               "read one {\"text\"} per line and print one {\"ids\", \"offsets\"} per line; offsets in code "
@@ -147,14 +147,14 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
   options.group("Output");
   options.add("--json", &json, "print JSON with offsets");
   options.add("--pieces", &pieces, "print the tokens instead of the ids");
-  options.add("--explain", &explains, "show the merges of each word step by step");
+  options.add("--explain", &explain_merges, "show the merges of each word step by step");
   options.add("--max-length", &max_length, "truncate to this many tokens; 0 for no limit", "N");
   shared.declare_special(options);
   declare_threads(options, threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status resolved = shared.resolve(); !resolved.ok()) return report(resolved.error()), 2;
   if (max_length < 0) return report(error_at("--max-length", "expected 0 or more, got {}", max_length)), 2;
-  if (json + pieces + explains > 1)
+  if (json + pieces + explain_merges > 1)
     return report(error_at("--json", "--json, --pieces and --explain cannot be combined")), 2;
   const auto tokenizer = Tokenizer::load(shared.model);
   if (!tokenizer.ok()) return report(tokenizer.error());
@@ -164,18 +164,18 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
     encode.truncation->max_length = static_cast<size_t>(max_length);
   }
   encode.offsets = jsonl || json;
-  const auto one = [&](std::string_view text) -> Result<std::string> {
-    if (explains) return explain(*tokenizer, text, encode);
+  const auto output_line = [&](std::string_view text) -> Result<std::string> {
+    if (explain_merges) return explain(*tokenizer, text, encode);
     if (!json && !pieces) return ids_line(*tokenizer, text, encode);
     MAKAR_TRY(const Encoding encoding, tokenizer->encode(text, encode));
     if (json) return json_line(text, nullptr, encoding);
     return pieces_line(*tokenizer, encoding);
   };
   if (!lines && !jsonl) {
-    Result<std::string> text = text_given;
+    Result<std::string> text = text_option;
     if (!options.given("--text")) text = read_whole(shared.words);
     if (!text.ok()) return report(text.error());
-    const auto out = one(*text);
+    const auto out = output_line(*text);
     if (!out.ok()) return report(out.error());
     return print_out(*out) ? 0 : 1;
   }
@@ -189,7 +189,7 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
             if (jsonl) {
               out[i] = encode_json_line(*tokenizer, batch[i], first + i, encode);
             } else {
-              auto line = one(batch[i]);
+              auto line = output_line(batch[i]);
               out[i] = line.ok() ? std::move(*line) : error_line(line.error(), first + i);
             }
           }

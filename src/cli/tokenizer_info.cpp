@@ -12,23 +12,23 @@ namespace makar {
 namespace {
 
 // "NFC", "Sequence(Split, ByteLevel)", "none"
-std::string shape(const Json& json) {
+std::string stage_text(const Json& json) {
   if (json.is_null()) return "none";
   const std::string type = json.value("type", "?");
   std::string parts;
   for (const char* key : {"normalizers", "pretokenizers", "processors", "decoders"})
     if (json.contains(key))
-      for (const Json& part : json[key]) parts += (parts.empty() ? "" : ", ") + shape(part);
+      for (const Json& part : json[key]) parts += (parts.empty() ? "" : ", ") + stage_text(part);
   return parts.empty() ? type : type + "(" + parts + ")";
 }
 
-struct Facts {
+struct VocabularySummary {
   size_t tokens = 0, bytes = 0;
   std::vector<std::pair<uint32_t, std::string>> longest;
 };
 
-Facts facts(const Tokenizer& tokenizer) {
-  Facts f;
+VocabularySummary summarize_vocabulary(const Tokenizer& tokenizer) {
+  VocabularySummary f;
   std::vector<std::pair<uint32_t, std::string>> all;
   for (uint32_t id = 0; id < tokenizer.vocab_size(); ++id) {
     if (!tokenizer.token(id)) continue;
@@ -66,17 +66,17 @@ int run_tokenizer_info(const std::vector<std::string>& arguments) {
   if (const Status resolved = shared.resolve(); !resolved.ok()) return report(resolved.error()), 2;
   const auto tokenizer = Tokenizer::load(shared.model);
   if (!tokenizer.ok()) return report(tokenizer.error());
-  const Json& rest = tokenizer->pipeline();
-  const Facts f = facts(*tokenizer);
+  const Json& pipeline = tokenizer->pipeline();
+  const VocabularySummary f = summarize_vocabulary(*tokenizer);
   size_t specials = 0;
   for (const AddedToken& token : tokenizer->added_tokens()) specials += token.special;
 
   Json out = {
-      {"model", rest["model"].value("type", "?")},
-      {"normalizer", shape(rest.value("normalizer", Json()))},
-      {"pre_tokenizer", shape(rest.value("pre_tokenizer", Json()))},
-      {"post_processor", shape(rest.value("post_processor", Json()))},
-      {"decoder", shape(rest.value("decoder", Json()))},
+      {"model", pipeline["model"].value("type", "?")},
+      {"normalizer", stage_text(pipeline.value("normalizer", Json()))},
+      {"pre_tokenizer", stage_text(pipeline.value("pre_tokenizer", Json()))},
+      {"post_processor", stage_text(pipeline.value("post_processor", Json()))},
+      {"decoder", stage_text(pipeline.value("decoder", Json()))},
       {"vocab_size", tokenizer->vocab_size()},
       {"tokens", f.tokens},
       {"added_tokens", tokenizer->added_tokens().size()},

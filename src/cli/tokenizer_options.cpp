@@ -17,9 +17,10 @@ void TokenizerOptions::declare_special(Options& options) {
 
 Status TokenizerOptions::resolve() {
   if (parse_special && forbid_special)
-    return error_at("--parse-special", "contradicts --forbid-special; give one of them");
+    return error_at("--parse-special", "contradicts --forbid-special; remove one of them");
   if (!model.empty()) return Done{};
-  if (words.empty()) return error_at("TOKENIZER", "is missing; give a file or a folder first, or with -m");
+  if (words.empty())
+    return error_at("TOKENIZER", "is missing; name a file or a folder as the first argument, or with -m");
   model = words.front();
   words.erase(words.begin());
   return Done{};

@@ -24,7 +24,7 @@ struct TrainCommand {
 };
 
 // Parses 512M, 4G, 1.5GiB or plain bytes.
-Result<size_t> bytes_of(const std::string& text) {
+Result<size_t> parse_memory_size(const std::string& text) {
   size_t end = 0;
   double number = 0;
   try {
@@ -40,8 +40,8 @@ Result<size_t> bytes_of(const std::string& text) {
                        : unit[0] == 'T'                   ? 0x1p40
                                                           : 0;
   const std::string rest = unit.empty() ? "" : unit.substr(1);
-  const bool known = rest.empty() || rest == "B" || rest == "iB";
-  if (end == 0 || scale == 0 || !known || !(number > 0 && number * scale < 0x1p60))
+  const bool known_unit = rest.empty() || rest == "B" || rest == "iB";
+  if (end == 0 || scale == 0 || !known_unit || !(number > 0 && number * scale < 0x1p60))
     return error_at("--max-memory", "expected a size like 512M or 4G, got '{}'", text);
   return static_cast<size_t>(number * scale);
 }
@@ -54,6 +54,7 @@ Result<TrainSettings> settings_of(const TrainCommand& c) {
                                                              {"unigram", Model::kUnigram},
                                                              {"word", Model::kWord},
                                                              {"char", Model::kCharacter}};
+  // The default pipeline of each model.
   const char* const pipelines[] = {"byte-level", "bert", "metaspace", "whitespace", "none"};
   std::vector<std::string> known;
   std::string pipeline = c.pipeline;
@@ -99,7 +100,7 @@ Result<TrainSettings> settings_of(const TrainCommand& c) {
   s.unigram.shrinking_factor = c.shrinking_factor;
   if (c.max_token_length > 0) s.unigram.max_piece_length = static_cast<size_t>(c.max_token_length);
   s.temporary_folder = c.temporary;
-  MAKAR_TRY(s.max_memory, bytes_of(c.max_memory));
+  MAKAR_TRY(s.max_memory, parse_memory_size(c.max_memory));
   return s;
 }
 
@@ -107,20 +108,21 @@ Status save(const TrainReport& report, const TrainSettings& s, const std::string
   MAKAR_CHECK_OK(make_folder(folder));
   MAKAR_CHECK_OK(write_file(folder + "/tokenizer.json", report.tokenizer.dump(2) + "\n"));
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
-  const auto name = [&](const char* key, std::initializer_list<const char*> spellings) {
+  // Sets a role to the first of its usual spellings that is a special token.
+  const auto set_role = [&](const char* key, std::initializer_list<const char*> spellings) {
     for (const char* token : spellings)
       if (std::find(s.special_tokens.begin(), s.special_tokens.end(), token) != s.special_tokens.end()) {
         config[key] = token;
         return;
       }
   };
-  name("bos_token", {"<s>", "<|begin_of_text|>"});
-  name("eos_token", {"</s>", "<|end_of_text|>", "<|endoftext|>"});
-  name("unk_token", {"<unk>", "[UNK]"});
-  name("pad_token", {"<pad>", "[PAD]"});
-  name("cls_token", {"[CLS]"});
-  name("sep_token", {"[SEP]"});
-  name("mask_token", {"[MASK]", "<mask>"});
+  set_role("bos_token", {"<s>", "<|begin_of_text|>"});
+  set_role("eos_token", {"</s>", "<|end_of_text|>", "<|endoftext|>"});
+  set_role("unk_token", {"<unk>", "[UNK]"});
+  set_role("pad_token", {"<pad>", "[PAD]"});
+  set_role("cls_token", {"[CLS]"});
+  set_role("sep_token", {"[SEP]"});
+  set_role("mask_token", {"[MASK]", "<mask>"});
   return write_file(folder + "/tokenizer_config.json", config.dump(2) + "\n");
 }
 

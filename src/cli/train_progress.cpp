@@ -65,11 +65,12 @@ class Printer {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_ < std::chrono::milliseconds(100) && i.step < i.total) return;
     last_ = now;
-    const auto full = static_cast<size_t>(20.0 * static_cast<double>(i.step) / static_cast<double>(i.total));
-    fmt::print(stderr, "\r\033[K[{}{}] {}", std::string(full, '='), std::string(20 - full, ' '),
-               step_line(i, peak_, columns_ > 24 ? columns_ - 24 : 1));
+    constexpr size_t kBar = 20, kMargin = kBar + 4;  // characters of the bar, and with brackets and blanks
+    const size_t filled = kBar * static_cast<size_t>(i.step) / static_cast<size_t>(i.total);
+    fmt::print(stderr, "\r\033[K[{}{}] {}", std::string(filled, '='), std::string(kBar - filled, ' '),
+               step_line(i, peak_, columns_ > kMargin ? columns_ - kMargin : 1));
     std::fflush(stderr);
-    open_ = true;
+    bar_open_ = true;
   }
   void line(const std::string& text) {
     if (quiet_) return;
@@ -78,8 +79,8 @@ class Printer {
   }
   // Keeps the progress bar and starts a new line.
   void end_line() {
-    if (open_) fmt::print(stderr, "\n");
-    open_ = false;
+    if (bar_open_) fmt::print(stderr, "\n");
+    bar_open_ = false;
   }
   ~Printer() { end_line(); }
 
@@ -87,7 +88,7 @@ class Printer {
   bool quiet_, terminal_;
   int64_t every_;
   double peak_;
-  bool open_ = false;
+  bool bar_open_ = false;
   size_t columns_ = terminal_width();
   std::chrono::steady_clock::time_point last_{};
 };
@@ -112,16 +113,17 @@ LoopEvents printed_events(const TrainCommon& common, double peak, std::function<
 }
 
 double measure_peak(Device& device) {
+  constexpr int64_t kMatrixSize = 512;
   Context ctx{device};
-  const Tensor x = Tensor::full({512, 512}, 0.5f).to(device.memory()),
-               w = Tensor::full({512, 512}, 0.25f).to(device.memory());
+  const Tensor x = Tensor::full({kMatrixSize, kMatrixSize}, 0.5f).to(device.memory()),
+               w = Tensor::full({kMatrixSize, kMatrixSize}, 0.25f).to(device.memory());
   double best = 0;
   for (int i = 0; i < 6; ++i) {
     const auto start = std::chrono::steady_clock::now();
     ops::linear(ctx, x, w);
     device.finish();
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    best = std::max(best, 2.0 * 512 * 512 * 512 / seconds);
+    best = std::max(best, 2.0 * static_cast<double>(kMatrixSize * kMatrixSize * kMatrixSize) / seconds);
   }
   return best;
 }

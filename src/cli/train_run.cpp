@@ -58,9 +58,10 @@ void declare_common(Options& o, TrainCommon& c) {
   o.add("--val-datasets --val-data", &c.val_datasets,
         "data to validate on, instead of a part of the training data", "PATH");
   o.add("--val-set-size", &c.val_set_size, "share of the data kept for validation", "X");
-  o.add("--val-split", &c.val_split,
-        "how validation data is chosen: hash, documents by a hash of their content; tail, the last tokens",
-        "NAME");
+  o.add(
+      "--val-split", &c.val_split,
+      "how validation data is chosen: hash (documents by a hash of their content) or tail (the last tokens)",
+      "NAME");
   o.group("Learning rate search");
   o.add("--lr-find", &c.lr_find,
         "instead of a run: raise the learning rate step by step and suggest one (writes lr_find.svg)");
@@ -80,20 +81,22 @@ std::optional<int> parse_training(Options& options, const std::vector<std::strin
   const auto expanded = expand_recipe(arguments, options);
   if (!expanded.ok()) return report(expanded.error()), 2;
   if (const auto code = parse_or_exit(options, *expanded)) return code;
-  const auto bad = [](const Error& e) { return report(e), 2; };
-  if (const Status s = check_loop(common.loop); !s.ok()) return bad(s.error());
+  const auto usage_error = [](const Error& e) { return report(e), 2; };
+  if (const Status s = check_loop(common.loop); !s.ok()) return usage_error(s.error());
   if (!(common.val_set_size >= 0 && common.val_set_size < 1))
-    return bad(error_at("val_set_size", "expected at least 0 and below 1, got {}", common.val_set_size));
+    return usage_error(
+        error_at("val_set_size", "expected at least 0 and below 1, got {}", common.val_set_size));
   if (common.val_split != "hash" && common.val_split != "tail")
-    return bad(error_at("val_split", "expected hash or tail, got '{}'", common.val_split));
+    return usage_error(error_at("val_split", "expected hash or tail, got '{}'", common.val_split));
   if (common.threads < 0 || common.threads > 256)
-    return bad(error_at("threads", "expected 0 to 256, got {}", common.threads));
+    return usage_error(error_at("threads", "expected 0 to 256, got {}", common.threads));
   if (!common.price_file.empty()) {
     const auto read = read_price_table(common.price_file);
-    if (!read.ok()) return bad(read.error());
+    if (!read.ok()) return usage_error(read.error());
     common.prices = *read;
   }
-  if (common.datasets.empty()) return bad(error_at("datasets", "no data is given; try: --datasets FILE"));
+  if (common.datasets.empty())
+    return usage_error(error_at("datasets", "no data is given; try: --datasets FILE"));
   auto lock = RunLock::take(common.loop.output_dir);
   if (!lock.ok()) return report(lock.error());
   common.lock.emplace(std::move(*lock));
@@ -114,9 +117,10 @@ Result<RoundWeight> open_qat(const TrainCommon& common, Model& model, bool adapt
   if (common.qat.empty()) return RoundWeight();
   MAKAR_TRY(const DType type, rounding_type(common.qat));
   if (adapter)
-    return error_of(Error::Kind::kUnsupported, "qat",
-                    "rounds trained weights, and an adapter leaves its base unchanged; --quantize-base "
-                    "quantizes that");
+    return error_of(
+        Error::Kind::kUnsupported, "qat",
+        "rounds trained weights, but an adapter leaves its base unchanged; use --quantize-base to "
+        "quantize the base");
   identity["qat"] = common.qat;
   return RoundWeight(rounding_of(model, type, pool));
 }
@@ -136,29 +140,30 @@ const std::atomic<bool>& stop_on_signal() {
 namespace {
 
 int find_learning_rate(const Loop& loop, const TrainCommon& common) {
-  const auto found = find_rate(loop, {common.lr_find_steps});
-  if (!found.ok()) return report(found.error());
+  const auto search = find_rate(loop, {common.lr_find_steps});
+  if (!search.ok()) return report(search.error());
   Curve raw{"loss", {}, {}}, smooth{"smoothed", {}, {}};
-  for (size_t i = 0; i < found->rates.size(); ++i)
-    raw.add(std::log10(found->rates[i]), found->losses[i]),
-        smooth.add(std::log10(found->rates[i]), found->smoothed[i]);
+  for (size_t i = 0; i < search->rates.size(); ++i)
+    raw.add(std::log10(search->rates[i]), search->losses[i]),
+        smooth.add(std::log10(search->rates[i]), search->smoothed[i]);
   const std::string picture = common.loop.output_dir + "/lr_find.svg";
   if (const Status s = make_folder(common.loop.output_dir); !s.ok()) return report(s.error());
   const auto svg =
       svg_chart("loss by the decimal logarithm of the learning rate", {raw, smooth}, XAxis::kNumbers);
   if (const Status s = write_file(picture, svg); !s.ok()) return report(s.error());
   if (common.json) {
-    const Json out = {{"suggestion", found->steepest}, {"lowest", found->lowest},     {"rates", found->rates},
-                      {"losses", found->losses},       {"smoothed", found->smoothed}, {"picture", picture}};
+    const Json out = {{"suggestion", search->steepest}, {"lowest", search->lowest},
+                      {"rates", search->rates},         {"losses", search->losses},
+                      {"smoothed", search->smoothed},   {"picture", picture}};
     fmt::print("{}\n", out.dump());
     return 0;
   }
   fmt::print("{:>13}  {:>10}  {:>10}\n", "learning rate", "loss", "smoothed");
-  const size_t every = std::max<size_t>(1, found->rates.size() / 20);
-  for (size_t i = 0; i < found->rates.size(); i += every)
-    fmt::print("{:>13.2e}  {:>10.4f}  {:>10.4f}\n", found->rates[i], found->losses[i], found->smoothed[i]);
+  const size_t every = std::max<size_t>(1, search->rates.size() / 20);
+  for (size_t i = 0; i < search->rates.size(); i += every)
+    fmt::print("{:>13.2e}  {:>10.4f}  {:>10.4f}\n", search->rates[i], search->losses[i], search->smoothed[i]);
   fmt::print("suggested: learning_rate {:.1e}, where the loss falls fastest (it is lowest at {:.1e}); {}\n",
-             found->steepest, found->lowest, picture);
+             search->steepest, search->lowest, picture);
   return 0;
 }
 
@@ -207,10 +212,10 @@ int run_job(const TrainJob& job) {
   std::string sample;
   std::function<void()> end_line;
   LoopEvents events = printed_events(common, measure_peak(job.device), end_line);
-  const auto show = events.sample;
+  const auto print_sample = events.sample;
   events.sample = [&](int64_t step, const std::string& text) {
     sample = text;
-    show(step, text);
+    print_sample(step, text);
   };
   std::vector<TrainedModel> models = {{job.loaded.model.get()}};
   models.insert(models.end(), job.others.begin(), job.others.end());
@@ -258,12 +263,13 @@ int run_job(const TrainJob& job) {
 std::string command_line(const std::string& name, const std::vector<std::string>& arguments) {
   std::string out = "makar " + name;
   for (const std::string& word : arguments) {
-    const bool plain = !word.empty() && word.find_first_not_of(
-                                            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                            "-_=./,:@+%") == std::string::npos;
+    const bool needs_no_quotes =
+        !word.empty() && word.find_first_not_of(
+                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                             "-_=./,:@+%") == std::string::npos;
     std::string quoted;
     for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-    out += plain ? " " + word : " '" + quoted + "'";
+    out += needs_no_quotes ? " " + word : " '" + quoted + "'";
   }
   return out;
 }

@@ -67,13 +67,13 @@ int run_seq2seq(Options& options, const std::vector<std::string>& arguments) {
     const auto text = read_whole(files);
     status = text.ok() ? answer(*text) : Status(text.error());
   } else {
-    Status inner = Done{};
+    Status line_status = Done{};
     status = each_line_batch(files, [&](const std::vector<std::string_view>& batch, size_t) {
       for (const auto line : batch)
-        if (inner = answer(std::string(line)); !inner.ok()) return false;
+        if (line_status = answer(std::string(line)); !line_status.ok()) return false;
       return true;
     });
-    if (status.ok()) status = inner;
+    if (status.ok()) status = line_status;
   }
   return status.ok() ? 0 : report(status.error());
 }

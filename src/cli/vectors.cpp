@@ -31,7 +31,7 @@ struct TrainVectors {
   std::vector<std::string> paths;
   std::string method = "skipgram", output, format = "text";
   WordOptions words;
-  Word2VecOptions w;
+  Word2VecOptions word2vec;
   int64_t min_count = 5, max_words = 0, memory = 1024, threads = 0;
   double x_max = 100, alpha = 0.75, power = 0.5, context_power = 0.75;
   bool quiet = false, json = false;
@@ -47,7 +47,7 @@ void declare(Options& o, TrainVectors& c) {
         "text or binary (word2vec's), glove (text without a header), or fasttext (.bin, keeps the character "
         "n-grams of --maxn, so that unknown words have vectors too)",
         "NAME");
-  declare_table(o, c.w, word2vec_options());
+  declare_table(o, c.word2vec, word2vec_options());
   o.group("Counts");
   o.add("--x-max", &c.x_max, "glove: counts above it have full weight", "X");
   o.add("--alpha", &c.alpha, "glove: exponent of the weight", "X");
@@ -70,17 +70,16 @@ Status check_training(const TrainVectors& c) {
   if (std::find(kMethods.begin(), kMethods.end(), c.method) == kMethods.end())
     return error_at("--method", "must be {}, got '{}'{}", fmt::join(kMethods, ", "), c.method,
                     did_you_mean(c.method, kMethods));
-  MAKAR_CHECK_OK(check(c.w));
+  MAKAR_CHECK_OK(check(c.word2vec));
   MAKAR_CHECK_OK(check(c.words));
-  MAKAR_TRY(const auto format, vector_format_named(c.format));
-  (void)format;
-  if ((c.method == "glove" || c.method == "ppmi") && c.w.window > 20)
-    return error_at("--window", "is at most 20 for {}, got {}", c.method, c.w.window);
-  const bool numbers = c.min_count >= 1 && c.max_words >= 0 && c.memory >= 1 && c.memory <= 1 << 24 &&
-                       c.x_max > 0 && std::isfinite(c.x_max) && c.alpha >= 0 && c.alpha <= 10 &&
-                       c.power >= 0 && c.power <= 10 && c.context_power > 0 && c.context_power <= 10 &&
-                       c.threads >= 0;
-  if (!numbers)
+  MAKAR_CHECK_OK(vector_format_named(c.format));
+  if ((c.method == "glove" || c.method == "ppmi") && c.word2vec.window > 20)
+    return error_at("--window", "is at most 20 for {}, got {}", c.method, c.word2vec.window);
+  const bool in_range = c.min_count >= 1 && c.max_words >= 0 && c.memory >= 1 && c.memory <= 1 << 24 &&
+                        c.x_max > 0 && std::isfinite(c.x_max) && c.alpha >= 0 && c.alpha <= 10 &&
+                        c.power >= 0 && c.power <= 10 && c.context_power > 0 && c.context_power <= 10 &&
+                        c.threads >= 0;
+  if (!in_range)
     return error_at("vectors train",
                     "--min-count and --memory must be 1 or more, --max-words and --threads 0 or more, "
                     "--x-max above 0, --alpha, --singular-power and --context-power up to 10");
@@ -100,18 +99,18 @@ Result<WordVectors> train(const TrainVectors& c, const std::vector<DataPath>& pa
     progress.show("training", p.done, p.total, fmt::format("loss {:.4f} | lr {:.4f}", loss, p.learning_rate));
   };
   if (c.method == "skipgram" || c.method == "cbow") {
-    Word2VecOptions w = c.w;
+    Word2VecOptions w = c.word2vec;
     w.model = c.method;
     return train_word2vec(text, w, pool, show);
   }
-  const auto width = static_cast<size_t>(c.w.width);
-  const auto seed = static_cast<uint64_t>(c.w.seed);
+  const auto width = static_cast<size_t>(c.word2vec.width);
+  const auto seed = static_cast<uint64_t>(c.word2vec.seed);
   if (c.method == "lsa") {
     progress.show("singular values", 0, 0);
     return svd_vectors(text.words, word_documents(text), width, c.power, seed, pool);
   }
   CooccurrenceOptions counting;
-  counting.window = c.w.window, counting.by_distance = c.method == "glove";
+  counting.window = c.word2vec.window, counting.by_distance = c.method == "glove";
   counting.max_bytes = static_cast<size_t>(c.memory) << 20;
   counting.progress = [&](uint64_t done, uint64_t total) { progress.show("counting pairs", done, total); };
   MAKAR_TRY(const MappedRecords pairs, count_cooccurrences(text, counting));
@@ -122,8 +121,8 @@ Result<WordVectors> train(const TrainVectors& c, const std::vector<DataPath>& pa
                        seed, pool);
   }
   GloveOptions g;
-  g.width = c.w.width, g.epochs = c.w.epochs, g.seed = c.w.seed, g.learning_rate = c.w.learning_rate,
-  g.fast = c.w.fast;
+  g.width = c.word2vec.width, g.epochs = c.word2vec.epochs, g.seed = c.word2vec.seed,
+  g.learning_rate = c.word2vec.learning_rate, g.fast = c.word2vec.fast;
   g.x_max = c.x_max, g.alpha = c.alpha;
   return train_glove(text.words, counts, g, pool, show);
 }
@@ -134,7 +133,7 @@ int run_vectors_train(const std::vector<std::string>& arguments) {
                   "makar vectors train books/ --lower --split words -o books.vec");
   declare(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (!options.given("--epochs") && c.method == "glove") c.w.epochs = 15;
+  if (!options.given("--epochs") && c.method == "glove") c.word2vec.epochs = 15;
   if (const Status s = check_training(c); !s.ok()) return report(s.error()), 2;
   const auto paths = parse_data_paths(c.paths);
   if (!paths.ok()) return report(paths.error()), 2;
@@ -246,15 +245,16 @@ int run_map(const std::vector<std::string>& arguments) {
     labels.push_back(vectors->words.word(id));
   }
   ThreadPool pool;
-  std::vector<Point> plane;
+  std::vector<Point> positions;
   {
     Progress progress;
     tsne_options.progress = [&](int64_t done, int64_t total) {
       progress.show("t-SNE", static_cast<uint64_t>(done), static_cast<uint64_t>(total));
     };
-    plane = method == "pca" ? principal_components(points) : tsne(points, tsne_options, pool);
+    positions = method == "pca" ? principal_components(points) : tsne(points, tsne_options, pool);
   }
-  if (const Status s = write_file(output, map_svg(path, plane, labels)); !s.ok()) return report(s.error());
+  if (const Status s = write_file(output, map_svg(path, positions, labels)); !s.ok())
+    return report(s.error());
   return print_out(fmt::format("{}: {} words\n", output, ids.size())) ? 0 : 1;
 }
 

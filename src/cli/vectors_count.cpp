@@ -15,7 +15,8 @@
 namespace makar {
 namespace {
 
-// A line per document, or per pair of words.
+// Calls `line` with each line of the output: the vocabulary and a vector per document, or a value per pair of
+// words.
 Status each_count(const std::string& kind, const WordStream& text, int64_t window, bool by_distance,
                   const std::function<Status(const Json&)>& line) {
   if (kind == "cooccurrence" || kind == "ppmi") {
@@ -86,7 +87,8 @@ Status print_counts(const std::string& kind, const WordStream& text, int64_t win
   };
   MAKAR_CHECK_OK(each_count(kind, text, window, by_distance, [&](const Json& json) -> Status {
     block += dump(json) + "\n";
-    return block.size() < size_t{1} << 16 ? Status(Done{}) : print_block();
+    constexpr size_t kBlockBytes = size_t{1} << 16;
+    return block.size() < kBlockBytes ? Status(Done{}) : print_block();
   }));
   return print_block();
 }
@@ -128,8 +130,9 @@ int run_vectors_count(const std::vector<std::string>& arguments) {
                            "--min-count is 1 or more, --max-words 0 or more, --window 1 to 20")),
            2;
   const auto work = [&]() -> Status {
-    MAKAR_TRY(const std::vector<DataPath> read, parse_data_paths(paths));
-    MAKAR_TRY(const WordStream text, read_words(read, words, min_count, max_words, [](uint64_t, size_t) {}));
+    MAKAR_TRY(const std::vector<DataPath> data_paths, parse_data_paths(paths));
+    MAKAR_TRY(const WordStream text,
+              read_words(data_paths, words, min_count, max_words, [](uint64_t, size_t) {}));
     return print_counts(kind, text, window, by_distance);
   };
   const Status s = work();

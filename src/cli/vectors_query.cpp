@@ -1,5 +1,5 @@
-// makar vectors: neighbours, analogies, similarities and the vectors themselves of words, also of unknown
-// ones by their character n-grams.
+// makar vectors neighbors, analogy, similarity and print. An unknown word gets the vector of its character
+// n-grams, if the file has them.
 #include <fmt/format.h>
 
 #include "base/quote.h"
@@ -54,7 +54,7 @@ bool print_neighbors(const WordVectors& vectors, const std::vector<Neighbor>& li
 
 constexpr std::string_view kVectorFile = "file of vectors: word2vec text or binary, GloVe, fastText .bin";
 
-// What every query reads from the command line.
+// The arguments of every query.
 struct WordQuery {
   std::string path;
   std::vector<std::string> words;

@@ -54,15 +54,16 @@ Result<GgufModel> from_folder(const ModelSource& source, const std::string& toke
 bool is_checkpoint(const std::string& path) { return path.ends_with(".bin") && is_file(path); }
 
 Result<Gguf::File> open_checkpoint(const std::string& path, const std::string& tokenizer) {
-  MAKAR_TRY(const Gguf::File plain, open_llama2c(path));
-  if (tokenizer.empty()) return plain;
+  MAKAR_TRY(const Gguf::File checkpoint, open_llama2c(path));
+  if (tokenizer.empty()) return checkpoint;
   MAKAR_TRY(const auto map, MappedFile::open(tokenizer));
-  MAKAR_TRY(const GgufFields vocabulary,
-            parse_llama2c_tokenizer(map->bytes(), plain->find("token_embd.weight")->shape[0], tokenizer));
-  GgufFields fields = plain->fields();
+  MAKAR_TRY(
+      const GgufFields vocabulary,
+      parse_llama2c_tokenizer(map->bytes(), checkpoint->find("token_embd.weight")->shape[0], tokenizer));
+  GgufFields fields = checkpoint->fields();
   for (const auto& [key, value] : vocabulary.list()) fields.set(key, value);
   MAKAR_TRY(const auto data, MappedFile::open(path));
-  return Gguf::of(data->bytes(), data, path, std::move(fields), plain->tensors());
+  return Gguf::of(data->bytes(), data, path, std::move(fields), checkpoint->tensors());
 }
 
 Result<GgufModel> open_as_gguf(const std::string& path, const OpenOptions& options) {
@@ -94,8 +95,8 @@ void retype(GgufModel& model, const std::function<DType(const GgufSource&)>& typ
       MAKAR_TRY(Tensor x, make());
       x = dequantized(x);
       if (!calibration || !is_block(to)) return encode(pool, x, to);
-      if (const auto h = calibration->gram.find(name); h != calibration->gram.end())
-        return encode_gptq(pool, x, to, h->second);
+      if (const auto gram = calibration->gram.find(name); gram != calibration->gram.end())
+        return encode_gptq(pool, x, to, gram->second);
       const auto it = calibration->importance.find(name);
       return it == calibration->importance.end() ? encode(pool, x, to) : encode(pool, x, to, it->second);
     };

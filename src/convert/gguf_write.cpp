@@ -39,10 +39,10 @@ Result<GgufFields> gguf_fields(const LoadedModel& loaded) {
   for (const GgufKey& key : section->keys) {
     const double v = key.value(spec);
     if (v < 0) continue;
-    const std::string full = std::string(section->architecture) + "." + key.key;
-    fields.set(full, key.kind == GgufKey::kInteger ? GgufValue::u32(static_cast<uint32_t>(v))
-                     : key.kind == GgufKey::kReal  ? GgufValue::f32(static_cast<float>(v))
-                                                   : GgufValue::flag(v != 0));
+    const std::string full_key = std::string(section->architecture) + "." + key.key;
+    fields.set(full_key, key.kind == GgufKey::kInteger ? GgufValue::u32(static_cast<uint32_t>(v))
+                         : key.kind == GgufKey::kReal  ? GgufValue::f32(static_cast<float>(v))
+                                                       : GgufValue::flag(v != 0));
   }
   if (section->put) section->put(spec, fields);
   MAKAR_CHECK_OK(put_rope_fields(spec, section->architecture, fields));

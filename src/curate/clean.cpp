@@ -60,17 +60,18 @@ std::string clean_boilerplate(std::string_view text) {
       "share this",           "share on facebook", "follow us on",      "skip to content",
       "skip to main content", "back to top",       "enable javascript", "log in to",
       "powered by wordpress", "leave a reply",     "read more \u00BB",  "add to cart"};
+  constexpr size_t kMinRepeatedBytes = 20, kMaxPhraseBytes = 200, kMaxMenuBytes = 120;  // lengths of lines
   std::string out;
   std::unordered_set<uint64_t> seen;
   for (const std::string_view line : lines_of(text)) {
     const std::string_view body = trimmed_line(line);
     if (!body.empty()) {
-      bool drop = body.size() >= 20 && !seen.insert(hash_bytes(body)).second;
-      if (body.size() < 200) {
-        const std::string small = lower_ascii(body);
-        for (const char* phrase : kPhrases) drop |= small.find(phrase) != small.npos;
+      bool drop = body.size() >= kMinRepeatedBytes && !seen.insert(hash_bytes(body)).second;
+      if (body.size() < kMaxPhraseBytes) {
+        const std::string lower = lower_ascii(body);
+        for (const char* phrase : kPhrases) drop |= lower.find(phrase) != lower.npos;
         // "Home | About | Contact"
-        drop |= std::count(body.begin(), body.end(), '|') >= 2 && body.size() < 120;
+        drop |= std::count(body.begin(), body.end(), '|') >= 2 && body.size() < kMaxMenuBytes;
       }
       if (drop) continue;
     }
@@ -83,15 +84,15 @@ std::string clean_boilerplate(std::string_view text) {
 
 std::string clean_blanks(std::string_view text) {
   std::string out;
-  int empty = 0;
+  int empty_lines = 0;
   for (const std::string_view line : lines_of(text)) {
     const size_t last = line.find_last_not_of(" \t\r");
     if (last == line.npos) {
-      ++empty;
+      ++empty_lines;
       continue;
     }
-    if (!out.empty()) out += empty > 0 ? "\n\n" : "\n";
-    empty = 0;
+    if (!out.empty()) out += empty_lines > 0 ? "\n\n" : "\n";
+    empty_lines = 0;
     for (const char c : line.substr(0, last + 1))
       if (static_cast<unsigned char>(c) >= 0x20 ? c != 0x7F : c == '\t') out += c;
   }

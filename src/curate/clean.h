@@ -6,17 +6,17 @@
 
 namespace makar {
 
-// Tags, scripts and comments. Entities become characters.
+// Removes tags, scripts and comments. Entities become characters.
 std::string clean_html(std::string_view text);
-// Templates, tables and references. Links keep their words.
+// Removes templates, tables and references. Links keep their words.
 std::string clean_wiki(std::string_view text);
-// Comments, commands and environments that are not text. Formulas become a blank.
+// Removes comments, commands and environments that are not text. Formulas become a blank.
 std::string clean_latex(std::string_view text);
-// A comment at the start of a source file that names a licence or a copyright.
+// Removes a comment at the start of a source file that names a licence or a copyright.
 std::string clean_licence(std::string_view text);
-// Lines of navigation, cookies and sharing; repeated lines.
+// Removes lines of navigation, cookie notices and sharing links, and repeated lines.
 std::string clean_boilerplate(std::string_view text);
-// Blanks at line ends, more than one empty line, control characters.
+// Removes blanks at line ends, repeated empty lines and control characters.
 std::string clean_blanks(std::string_view text);
 
 struct Cleaner {

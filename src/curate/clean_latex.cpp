@@ -1,4 +1,4 @@
-// LaTeX.
+// The cleaner of LaTeX.
 #include <algorithm>
 #include <unordered_set>
 

@@ -1,4 +1,4 @@
-// HTML and wiki markup.
+// The cleaners of HTML and wiki markup.
 #include <algorithm>
 #include <unordered_set>
 
@@ -9,10 +9,11 @@
 namespace makar {
 namespace {
 
-bool starts_with_at(std::string_view text, size_t at, std::string_view with) {
-  if (text.size() - at < with.size()) return false;
-  for (size_t i = 0; i < with.size(); ++i)
-    if (lower_ascii(text[at + i]) != with[i]) return false;
+// Whether `prefix` (lower case) begins at `at`, ignoring case.
+bool starts_with_at(std::string_view text, size_t at, std::string_view prefix) {
+  if (text.size() - at < prefix.size()) return false;
+  for (size_t i = 0; i < prefix.size(); ++i)
+    if (lower_ascii(text[at + i]) != prefix[i]) return false;
   return true;
 }
 
@@ -23,8 +24,9 @@ size_t find_lower(std::string_view text, size_t at, std::string_view what) {
   return text.size();
 }
 
-// The entity at `at` ("&amp;"): its character, and its end; false if there is none.
-bool entity(std::string_view text, size_t at, std::string& out, size_t& end) {
+// Appends the character of the entity at `at` ("&amp;") and sets `end` to the end of the entity; false if
+// there is none.
+bool append_entity(std::string_view text, size_t at, std::string& out, size_t& end) {
   static constexpr std::pair<const char*, const char*> kNamed[] = {
       {"amp", "&"},         {"lt", "<"},         {"gt", ">"},         {"quot", "\""},
       {"apos", "'"},        {"nbsp", " "},       {"ndash", "\u2013"}, {"mdash", "\u2014"},
@@ -77,7 +79,7 @@ std::string clean_html(std::string_view text) {
     const char c = text[at];
     if (c == '&') {
       size_t end = 0;
-      if (entity(text, at, out, end)) {
+      if (append_entity(text, at, out, end)) {
         at = end;
         continue;
       }

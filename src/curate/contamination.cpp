@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kMinWords = 5, kMaxHashes = 200'000'000;
 
+// The words of a text in lower case and their hashes, without single punctuation marks.
 struct HashedWords {
   WordSplitter splitter{{"words", true}};
   std::vector<uint64_t> hashes;
@@ -51,8 +52,9 @@ Result<Contamination> Contamination::read(const std::vector<DataPath>& paths, in
       if (n < kMinWords) return;
       if (n < out.words_) {
         out.hashes_.insert(hashed.hash(0, n));
-        if (std::find(out.shorter_.begin(), out.shorter_.end(), n) == out.shorter_.end())
-          out.shorter_.push_back(n);
+        if (std::find(out.shorter_lengths_.begin(), out.shorter_lengths_.end(), n) ==
+            out.shorter_lengths_.end())
+          out.shorter_lengths_.push_back(n);
         return;
       }
       for (size_t at = 0; at + out.words_ <= n; ++at) out.hashes_.insert(hashed.hash(at, out.words_));
@@ -61,14 +63,14 @@ Result<Contamination> Contamination::read(const std::vector<DataPath>& paths, in
       return error_of(Error::Kind::kLimit, "evaluation data", "has more than {} n-grams", kMaxHashes);
   }
   if (out.hashes_.empty()) return error_at("evaluation data", "has no text of {} words or more", kMinWords);
-  std::sort(out.shorter_.begin(), out.shorter_.end());
+  std::sort(out.shorter_lengths_.begin(), out.shorter_lengths_.end());
   return out;
 }
 
 std::string Contamination::shared(std::string_view text) const {
   HashedWords hashed;
   hashed.read(text);
-  std::vector<size_t> lengths = shorter_;
+  std::vector<size_t> lengths = shorter_lengths_;
   lengths.push_back(words_);
   for (const size_t n : lengths)
     for (size_t at = 0; at + n <= hashed.hashes.size(); ++at)

@@ -21,7 +21,7 @@ class Contamination {
   explicit Contamination(size_t words) : words_(words) {}
   size_t words_;
   std::unordered_set<uint64_t> hashes_;
-  std::vector<size_t> shorter_;  // lengths of the n-grams that are shorter, in words
+  std::vector<size_t> shorter_lengths_;  // lengths of the n-grams that are shorter, in words
 };
 
 }  // namespace makar

@@ -19,14 +19,14 @@ namespace makar {
 namespace {
 
 // A document that passed all filters but the search for near-duplicates.
-struct Stored {
-  std::string text, place, rest;
+struct StoredDocument {
+  std::string text, place, other_fields;
   uint64_t bytes = 0;
   uint32_t source = 0;
   std::vector<uint64_t> groups;
   static auto fields() {
-    return std::make_tuple(&Stored::text, &Stored::place, &Stored::rest, &Stored::bytes, &Stored::source,
-                           &Stored::groups);
+    return std::make_tuple(&StoredDocument::text, &StoredDocument::place, &StoredDocument::other_fields,
+                           &StoredDocument::bytes, &StoredDocument::source, &StoredDocument::groups);
   }
 };
 
@@ -87,8 +87,8 @@ class Curation {
               record.value.erase(field);
               break;
             }
-          d.rest = record.value.dump(-1, ' ', false, Json::error_handler_t::replace);
-          bytes += d.rest.size();
+          d.other_fields = record.value.dump(-1, ' ', false, Json::error_handler_t::replace);
+          bytes += d.other_fields.size();
         }
       }
       if (!batch.empty() && (!found || batch.size() == kBatchDocuments || bytes > kBatchBytes)) {
@@ -115,7 +115,7 @@ class Curation {
       if (std::isfinite(d.perplexity) && d.perplexity >= 1)
         ++report_.perplexities[static_cast<int>(std::log2(d.perplexity))];
       if (d.toxicity >= 0) ++report_.toxicities[std::min(9, static_cast<int>(d.toxicity * 10))];
-      if (d.reason.empty() && o_.exact && !seen_.insert({d.hash[0], d.hash[1]}).second)
+      if (d.reason.empty() && o_.exact && !text_hashes_.insert({d.hash[0], d.hash[1]}).second)
         d.drop("exact-duplicate", "an earlier document has the same text");
       if (!d.reason.empty()) {
         drop(d.reason, d.bytes, d.place, d.detail);
@@ -124,9 +124,9 @@ class Curation {
       for (size_t i = 0; i < kPiiKinds; ++i) report_.pii[i] += d.pii[i];
       if (near_) {
         MAKAR_CHECK_OK(near_->add(d.signature));
-        MAKAR_CHECK_OK(stored_.add({d.text, d.place, d.rest, d.bytes, d.source, d.groups}));
+        MAKAR_CHECK_OK(stored_.add({d.text, d.place, d.other_fields, d.bytes, d.source, d.groups}));
       } else {
-        MAKAR_CHECK_OK(keep({d.text, d.place, d.rest, d.bytes, d.source, d.groups}, writer));
+        MAKAR_CHECK_OK(keep({d.text, d.place, d.other_fields, d.bytes, d.source, d.groups}, writer));
       }
     }
     o_.progress("filtering", report_.documents, report_.bytes);
@@ -138,7 +138,7 @@ class Curation {
     if (entry.documents == 0) entry.example = place + ": " + detail;
     ++entry.documents, entry.bytes += bytes;
   }
-  Status keep(const Stored& d, FileWriter& writer) {
+  Status keep(const StoredDocument& d, FileWriter& writer) {
     auto& source = report_.sources[d.source];
     ++report_.kept, report_.kept_bytes += d.text.size(), ++report_.kept_lengths[log2_of(d.text.size())];
     ++source.kept;
@@ -146,8 +146,8 @@ class Curation {
       report_.groups[i].second.kept_documents += d.groups[i] > 0,
           report_.groups[i].second.kept_mentions += d.groups[i];
     Json out = Json::object();
-    if (!d.rest.empty()) {
-      MAKAR_TRY(out, parse_json(d.rest, d.place, {size_t{1} << 30, 512}));
+    if (!d.other_fields.empty()) {
+      MAKAR_TRY(out, parse_json(d.other_fields, d.place, {size_t{1} << 30, 512}));
     }
     out["text"] = d.text;
     const std::string line = out.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
@@ -160,21 +160,22 @@ class Curation {
     return Done{};
   }
 
+  // Writes the first document of each group of near-duplicates and drops the others.
   Status write_groups(FileWriter& writer) {
     o_.progress("near-duplicates", report_.documents, report_.bytes);
     const auto exact = [this](uint32_t a, uint32_t b) -> Result<double> {
-      MAKAR_TRY(const Stored first, stored_.read(a));
-      MAKAR_TRY(const Stored second, stored_.read(b));
+      MAKAR_TRY(const StoredDocument first, stored_.read(a));
+      MAKAR_TRY(const StoredDocument second, stored_.read(b));
       return exact_similarity(first.text, second.text);
     };
     MAKAR_TRY(const auto groups, near_->groups(o_.near, exact));
     for (uint32_t i = 0; i < groups.size(); ++i) {
-      MAKAR_TRY(const Stored d, stored_.read(i));
+      MAKAR_TRY(const StoredDocument d, stored_.read(i));
       if (groups[i] == i) {
         MAKAR_CHECK_OK(keep(d, writer));
       } else {
-        MAKAR_TRY(const Stored first, stored_.read(groups[i]));
-        drop("near-duplicate", d.bytes, d.place, "like " + first.place);
+        MAKAR_TRY(const StoredDocument first, stored_.read(groups[i]));
+        drop("near-duplicate", d.bytes, d.place, "similar to " + first.place);
       }
       if (i % 4096 == 0) o_.progress("writing", i, report_.kept_bytes);
     }
@@ -188,8 +189,8 @@ class Curation {
   const DocumentFilter filter_;
   ThreadPool& pool_;
   std::optional<NearDuplicates> near_;
-  SpoolOf<Stored> stored_{folder_of(o_.output)};  // in unnamed files
-  std::unordered_set<std::pair<uint64_t, uint64_t>, PairHash> seen_;
+  SpoolOf<StoredDocument> stored_{folder_of(o_.output)};  // in unnamed files
+  std::unordered_set<std::pair<uint64_t, uint64_t>, PairHash> text_hashes_;
   CurateReport report_;
 };
 
@@ -209,7 +210,7 @@ Status check(const CurateOptions& o) {
   if (o.min_tokens < 0) return error_at("`min_tokens`", "must be 0 or more, got {}", o.min_tokens);
   for (const double w : o.weights)
     if (!(w > 0 && w <= 1000))
-      return error_at("datasets", "a weight must be above 0, at most 1000, got {}", w);
+      return error_at("datasets", "a weight must be above 0 and at most 1000, got {}", w);
   if (o.contamination < 0 || o.contamination > 1000)
     return error_at("`contamination`", "must be 0 to 1000, got {}", o.contamination);
   if (!(o.max_perplexity >= 0))

@@ -21,12 +21,13 @@ namespace makar {
 
 struct CurateOptions {
   std::vector<std::string> clean;      // names of cleaners, in order
-  std::vector<std::string> languages;  // kept; needs `language_id`
+  std::vector<std::string> languages;  // to keep, empty: all; needs `language_id`
   double min_language_score = 0.5;
-  bool gopher = false, c4 = false, exact = false;
-  double near = 0;     // similarity of near-duplicates to drop; 0: off
-  bool pii = false;    // replace personal data
-  bool names = false;  // replace names of persons
+  bool gopher = false, c4 = false;  // quality rules
+  bool exact = false;               // drop exact duplicates
+  double near = 0;                  // similarity of near-duplicates to drop; 0: off
+  bool pii = false;                 // replace personal data
+  bool names = false;               // replace names of persons
   const HmmTagger* name_tagger = nullptr;
   const TextClassifier* toxicity = nullptr;  // scores toxicity
   std::string toxic_label = "toxic";
@@ -57,13 +58,13 @@ struct CurateReport {
   uint64_t documents = 0, bytes = 0, kept = 0, kept_bytes = 0, bad_records = 0;
   struct Drop {
     uint64_t documents = 0, bytes = 0;
-    std::string example;  // the first one: its place and why
+    std::string example;  // place and detail of the first document
   };
   std::map<std::string, Drop> drops;  // by reason
   struct Source {
     std::string path;
     double weight = 1;
-    uint64_t documents = 0, kept = 0, written = 0, bytes = 0;  // bytes that were written
+    uint64_t documents = 0, kept = 0, written = 0, bytes = 0;  // documents; and bytes that were written
   };
   std::vector<Source> sources;
   struct Group {
@@ -72,7 +73,7 @@ struct CurateReport {
   std::vector<std::pair<std::string, Group>> groups;
   std::map<std::string, uint64_t> changed;  // documents that a cleaner changed
   std::array<uint64_t, kPiiKinds> pii = {};
-  std::map<std::string, uint64_t> languages;      // of documents; needs `language_id`
+  std::map<std::string, uint64_t> languages;      // documents by language; needs `language_id`
   std::map<int, uint64_t> lengths, kept_lengths;  // by power of two of bytes
   std::map<int, uint64_t> perplexities;           // by power of two; of documents that reach this filter
   std::map<int, uint64_t> toxicities;             // by tenth of the score

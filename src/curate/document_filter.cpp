@@ -42,7 +42,7 @@ void DocumentFilter::check_fields(const Json& record, FilteredDocument& d) const
   for (const auto& [field, min] : o_.min_fields)
     if (const auto at = record.find(field); at != record.end())
       if (const auto value = number_of(*at); value && *value < min) {
-        d.drop("field-" + field, fmt::format("{} is {}, at least {}", field, *value, min));
+        d.drop("field-" + field, fmt::format("{} is {}, expected at least {}", field, *value, min));
         return;
       }
 }
@@ -81,9 +81,9 @@ bool DocumentFilter::language(FilteredDocument& d) const {
   const auto answer = o_.language_id->detect(d.text);
   d.language = answer.language;
   if (o_.languages.empty()) return false;
-  const bool known =
+  const bool accepted =
       std::find(o_.languages.begin(), o_.languages.end(), answer.language) != o_.languages.end();
-  if (known && answer.probability >= o_.min_language_score) return false;
+  if (accepted && answer.probability >= o_.min_language_score) return false;
   return d.drop("language", fmt::format("{} with score {:.2f}", answer.language, answer.probability));
 }
 
@@ -96,12 +96,12 @@ bool DocumentFilter::quality(FilteredDocument& d) const {
     WordSplitter splitter({});
     const size_t words = splitter.split(d.text).size();
     if (words < static_cast<size_t>(o_.min_words))
-      return d.drop("short", fmt::format("{} words, at least {}", words, o_.min_words));
+      return d.drop("short", fmt::format("{} words, expected at least {}", words, o_.min_words));
   }
   if (o_.min_tokens > 0) {
     const size_t tokens = o_.count_tokens(d.text);
     if (tokens < static_cast<size_t>(o_.min_tokens))
-      return d.drop("few-tokens", fmt::format("{} tokens, at least {}", tokens, o_.min_tokens));
+      return d.drop("few-tokens", fmt::format("{} tokens, expected at least {}", tokens, o_.min_tokens));
   }
   if (o_.gopher)
     if (const RuleResult v = gopher(d.text, {}); !v.rule.empty()) return d.drop(v.rule, v.detail);
@@ -120,7 +120,8 @@ bool DocumentFilter::perplexity(FilteredDocument& d) const {
   }
   if (total.tokens() > 0) d.perplexity = total.perplexity();
   if (o_.max_perplexity <= 0 || (total.tokens() > 0 && d.perplexity <= o_.max_perplexity)) return false;
-  return d.drop("perplexity", fmt::format("{:.0f}, at most {:.0f}", total.perplexity(), o_.max_perplexity));
+  return d.drop("perplexity",
+                fmt::format("{:.0f}, expected at most {:.0f}", total.perplexity(), o_.max_perplexity));
 }
 
 // The highest score of its lines: one bad line is enough.
@@ -139,7 +140,7 @@ bool DocumentFilter::toxic(FilteredDocument& d) const {
   }
   d.toxicity = highest;
   if (highest <= o_.max_toxicity) return false;
-  return d.drop("toxic", fmt::format("score {:.2f}, at most {:.2f}", highest, o_.max_toxicity));
+  return d.drop("toxic", fmt::format("score {:.2f}, expected at most {:.2f}", highest, o_.max_toxicity));
 }
 
 bool DocumentFilter::contaminated(FilteredDocument& d) const {

@@ -17,17 +17,17 @@ struct FilteredDocument {
   std::string text, place;
   size_t bytes = 0;  // before cleaning
   std::string reason, detail, language;
-  std::vector<const char*> changed;
+  std::vector<const char*> changed;  // names of the cleaners that changed it
   std::array<uint64_t, kPiiKinds> pii = {};
   Signature signature;
   uint64_t hash[2] = {};
   uint32_t source = 0;
-  std::string rest;  // the other fields of the record as JSON, if they are kept
+  std::string other_fields;  // of the record as JSON, if they are kept
   std::vector<uint64_t> groups;
-  double perplexity = -1, toxicity = -1;  // not computed
+  double perplexity = -1, toxicity = -1;  // -1: not computed
 
-  bool drop(std::string why, std::string more) {
-    return reason = std::move(why), detail = std::move(more), true;
+  bool drop(std::string drop_reason, std::string drop_detail) {
+    return reason = std::move(drop_reason), detail = std::move(drop_detail), true;
   }
 };
 

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxBytes = 4000;
+constexpr size_t kMaxDetectedBytes = 4000;
 
 // Calls `use` with the bucket of every n-gram of letters in lower case; runs of other characters are one
 // blank.
@@ -43,10 +43,11 @@ Result<LanguageId> LanguageId::train(const std::map<std::string, std::string>& s
     return error_at("languages", "expected samples of 2 to 1000 languages, found {}", samples.size());
   LanguageId out;
   for (const auto& [language, text] : samples) {
-    std::vector<double> counts(kBuckets, 0.5);
+    std::vector<double> counts(kBuckets, 0.5);  // smoothing: half an occurrence per bucket
     double sum = 0.5 * kBuckets;
     each_ngram(text, [&](size_t bucket) { ++counts[bucket], ++sum; });
-    if (sum < 0.5 * kBuckets + 100) return error_at(language, "the sample has too few letters");
+    constexpr double kMinNgrams = 100;
+    if (sum < 0.5 * kBuckets + kMinNgrams) return error_at(language, "the sample has too few letters");
     out.languages_.push_back(language);
     auto& row = out.log_prob_.emplace_back();
     for (const double c : counts) row.push_back(static_cast<float>(std::log(c / sum)));
@@ -55,7 +56,7 @@ Result<LanguageId> LanguageId::train(const std::map<std::string, std::string>& s
 }
 
 LanguageId::Answer LanguageId::detect(std::string_view text) const {
-  text = text.substr(0, std::min(text.size(), kMaxBytes));
+  text = text.substr(0, std::min(text.size(), kMaxDetectedBytes));
   std::vector<double> scores(languages_.size(), 0);
   double count = 0;
   each_ngram(text, [&](size_t bucket) {
@@ -63,7 +64,7 @@ LanguageId::Answer LanguageId::detect(std::string_view text) const {
     for (size_t i = 0; i < scores.size(); ++i) scores[i] += static_cast<double>(log_prob_[i][bucket]);
   });
   const size_t best = static_cast<size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());
-  // N-grams overlap, so their evidence is not independent: a tenth of it counts, at least that of one n-gram.
+  // N-grams overlap, so their evidence is not independent: only a tenth of it counts, at least one n-gram's.
   const double scale = count > 0 ? std::max(0.1, 1 / count) : 1;
   double sum = 0;
   for (const double s : scores) sum += std::exp((s - scores[best]) * scale);

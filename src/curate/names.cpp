@@ -65,9 +65,9 @@ bool is_person(const std::string& tag) {
 
 NamesResult remove_names(std::string_view text, const HmmTagger* tagger) {
   const std::vector<Word> words = words_in(text);
-  const auto at = [&](size_t i) { return text.substr(words[i].begin, words[i].end - words[i].begin); };
+  const auto word = [&](size_t i) { return text.substr(words[i].begin, words[i].end - words[i].begin); };
   const auto is_capital = [&](size_t i) {
-    const std::string_view w = at(i);
+    const std::string_view w = word(i);
     return w.size() > 1 && w[0] >= 'A' && w[0] <= 'Z' &&
            (std::islower(static_cast<unsigned char>(w[1])) || w[1] == '\'');  // O'Brien
   };
@@ -76,33 +76,33 @@ NamesResult remove_names(std::string_view text, const HmmTagger* tagger) {
     const std::string_view between = text.substr(words[i - 1].end, words[i].begin - words[i - 1].end);
     return between == " " || (stop && between == ". ");
   };
-  std::vector<bool> named(words.size());
+  std::vector<bool> is_name(words.size());
   for (size_t i = 0; i + 1 < words.size(); ++i) {
-    const bool title = is_title(at(i));
-    if (!title && !is_first_name(at(i))) continue;
+    const bool title = is_title(word(i));
+    if (!title && !is_first_name(word(i))) continue;
     size_t next = i + 1;
     while (next < words.size() && next <= i + 3 && is_capital(next) && follows(next, title && next == i + 1))
       ++next;
     if (next == i + 1) continue;
-    for (size_t j = title ? i + 1 : i; j < next; ++j) named[j] = true;
+    for (size_t j = title ? i + 1 : i; j < next; ++j) is_name[j] = true;
   }
   if (tagger && !words.empty()) {
-    // Tags the text in chunks of at most this many words.
-    constexpr size_t kMax = 200;
-    for (size_t first = 0; first < words.size(); first += kMax) {
-      std::vector<std::string> some;
-      for (size_t i = first; i < std::min(first + kMax, words.size()); ++i) some.emplace_back(at(i));
-      const auto tags = tagger->tag(some);
+    constexpr size_t kWordsPerChunk = 200;
+    for (size_t first = 0; first < words.size(); first += kWordsPerChunk) {
+      std::vector<std::string> chunk;
+      for (size_t i = first; i < std::min(first + kWordsPerChunk, words.size()); ++i)
+        chunk.emplace_back(word(i));
+      const auto tags = tagger->tag(chunk);
       for (size_t i = 0; i < tags.size(); ++i)
-        if (is_person(tags[i])) named[first + i] = true;
+        if (is_person(tags[i])) is_name[first + i] = true;
     }
   }
   NamesResult out;
   size_t done = 0;
   for (size_t i = 0; i < words.size(); ++i) {
-    if (!named[i]) continue;
+    if (!is_name[i]) continue;
     size_t last = i;
-    while (last + 1 < words.size() && named[last + 1] && follows(last + 1, false)) ++last;
+    while (last + 1 < words.size() && is_name[last + 1] && follows(last + 1, false)) ++last;
     out.text.append(text.substr(done, words[i].begin - done)).append("[NAME]");
     ++out.found, done = words[last].end, i = last;
   }

@@ -10,7 +10,7 @@ namespace makar {
 
 struct NamesResult {
   std::string text;
-  uint64_t found = 0;
+  uint64_t found = 0;  // names that were replaced
 };
 // `tagger`: also replaces the words that it tags as persons (B-person, I-PER, ...); null: rules only.
 NamesResult remove_names(std::string_view text, const HmmTagger* tagger);

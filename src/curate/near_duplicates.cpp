@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kShingle = 5;
+constexpr size_t kShingleWords = 5;
 
 struct BandKey {
   uint64_t key;
@@ -20,14 +20,15 @@ struct BandKey {
 
 // h -> a h + b modulo 2^32, a odd: one permutation of 32-bit numbers per entry.
 struct Permutations {
-  std::array<uint32_t, kSignature> a, b;
+  std::array<uint32_t, kSignatureSize> a, b;
   Permutations() {
     const Rng rng(20261117, Purpose::kInit);
-    for (size_t i = 0; i < kSignature; ++i) a[i] = rng.bits(i)[0] | 1, b[i] = rng.bits(i)[1];
+    for (size_t i = 0; i < kSignatureSize; ++i) a[i] = rng.bits(i)[0] | 1, b[i] = rng.bits(i)[1];
   }
 };
 
-uint32_t find(std::vector<uint32_t>& parent, uint32_t at) {
+// The root of a union-find tree, with path halving.
+uint32_t find_root(std::vector<uint32_t>& parent, uint32_t at) {
   while (parent[at] != at) at = parent[at] = parent[parent[at]];
   return at;
 }
@@ -47,8 +48,8 @@ std::vector<uint64_t> shingles(std::string_view text) {
     for (size_t i = 0; i < count; ++i) h = fold_multiply(h ^ words[from + i], 0xE7037ED1A0B428DBu);
     return h;
   };
-  if (words.size() < kShingle) return {words.empty() ? hash_bytes(text) : shingle(0, words.size())};
-  for (size_t at = 0; at + kShingle <= words.size(); ++at) out.push_back(shingle(at, kShingle));
+  if (words.size() < kShingleWords) return {words.empty() ? hash_bytes(text) : shingle(0, words.size())};
+  for (size_t at = 0; at + kShingleWords <= words.size(); ++at) out.push_back(shingle(at, kShingleWords));
   return out;
 }
 
@@ -59,7 +60,7 @@ Signature minhash(std::string_view text) {
   for (const uint64_t shingle : shingles(text)) {
     // Permutations of the high half, which depends on all bits of the shingle.
     const auto h = static_cast<uint32_t>(fold_multiply(shingle, 0x9E3779B97F4A7C15u) >> 32);
-    for (size_t i = 0; i < kSignature; ++i)
+    for (size_t i = 0; i < kSignatureSize; ++i)
       out[i] = std::min(out[i], (h * kPermutations.a[i] + kPermutations.b[i]) ^ (h >> 15));
   }
   return out;
@@ -80,8 +81,8 @@ double exact_similarity(std::string_view a, std::string_view b) {
 
 double similarity(const Signature& a, const Signature& b) {
   size_t same = 0;
-  for (size_t i = 0; i < kSignature; ++i) same += a[i] == b[i];
-  return static_cast<double>(same) / kSignature;
+  for (size_t i = 0; i < kSignatureSize; ++i) same += a[i] == b[i];
+  return static_cast<double>(same) / kSignatureSize;
 }
 
 Result<NearDuplicates> NearDuplicates::create() {
@@ -107,19 +108,19 @@ Status NearDuplicates::add(const Signature& s) {
 }
 
 Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold, const Exact& exact) {
-  constexpr double kUnsure = 0.15;  // over four standard errors of an estimate by 128 entries
+  constexpr double kUnsureMargin = 0.15;  // over four standard errors of an estimate by 128 entries
   MAKAR_CHECK_OK(signatures_.map());
   const auto signatures = signatures_.as<const Signature>();
   std::vector<uint32_t> parent(count_);
   std::iota(parent.begin(), parent.end(), 0u);
   const auto join = [&](uint32_t first, uint32_t second) -> Status {
-    const uint32_t a = find(parent, first), b = find(parent, second);
+    const uint32_t a = find_root(parent, first), b = find_root(parent, second);
     if (a == b) return Done{};
-    double close = similarity(signatures[first], signatures[second]);
-    if (close < 1 && std::abs(close - threshold) < kUnsure) {
-      MAKAR_TRY(close, exact(first, second));
+    double jaccard = similarity(signatures[first], signatures[second]);
+    if (jaccard < 1 && std::abs(jaccard - threshold) < kUnsureMargin) {
+      MAKAR_TRY(jaccard, exact(first, second));
     }
-    if (close >= threshold) parent[std::max(a, b)] = std::min(a, b);
+    if (jaccard >= threshold) parent[std::max(a, b)] = std::min(a, b);
     return Done{};
   };
   for (; !bands_.empty(); bands_.pop_back()) {
@@ -138,7 +139,7 @@ Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold, const Exa
       if (i - 1 > from) MAKAR_CHECK_OK(join(keys[i - 1].document, keys[i].document));
     }
   }
-  for (uint32_t i = 0; i < count_; ++i) parent[i] = find(parent, i);
+  for (uint32_t i = 0; i < count_; ++i) parent[i] = find_root(parent, i);
   return parent;
 }
 

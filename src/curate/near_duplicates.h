@@ -12,8 +12,8 @@
 
 namespace makar {
 
-constexpr size_t kSignature = 128, kBandRows = 4, kBands = kSignature / kBandRows;
-using Signature = std::array<uint32_t, kSignature>;
+constexpr size_t kSignatureSize = 128, kBandRows = 4, kBands = kSignatureSize / kBandRows;
+using Signature = std::array<uint32_t, kSignatureSize>;
 
 // The hashes of the shingles of a text, in order, with repetitions: words in lower case without punctuation;
 // a text of fewer than 5 words is one shingle.

@@ -10,6 +10,7 @@ bool is_alnum(char c) {
   return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
          static_cast<unsigned char>(c) >= 0x80;
 }
+// Whether the local part of an e-mail address may have this character.
 bool is_local(char c) { return is_alnum(c) || std::string_view("._%+-'").find(c) != std::string_view::npos; }
 
 // The longest e-mail address around the '@' at `at`; empty if there is none. Bounded: 64 bytes before, 255
@@ -90,12 +91,12 @@ bool is_iban(std::string_view text, size_t at, size_t& end) {
   }
   const auto valid = [&](std::string_view iban) {
     if (iban.size() < 15) return false;
-    int rest = 0;
+    int mod97 = 0;
     for (size_t k = 0; k < iban.size(); ++k) {
       const char c = iban[(k + 4) % iban.size()];
-      rest = is_digit(c) ? (rest * 10 + (c - '0')) % 97 : (rest * 100 + (c - 'A' + 10)) % 97;
+      mod97 = is_digit(c) ? (mod97 * 10 + (c - '0')) % 97 : (mod97 * 100 + (c - 'A' + 10)) % 97;
     }
-    return rest == 1;
+    return mod97 == 1;
   };
   if (body.size() < 15 || !is_digit(body[2]) || !is_digit(body[3])) return false;
   return valid(body) && (end >= text.size() || !is_alnum(text[end]));
@@ -114,18 +115,19 @@ bool is_ssn(std::string_view text, const Number& n) {
 }
 
 // A date (2024-01-31, 31.01.2024) is not a phone number.
-bool is_date(std::string_view written) {
+bool is_date(std::string_view number_text) {
   const auto year = [](std::string_view y) {
     return y.size() == 4 && (y.starts_with("19") || y.starts_with("20"));
   };
-  return written.size() <= 10 &&
-         (year(written.substr(0, 4)) || (written.size() >= 4 && year(written.substr(written.size() - 4)))) &&
-         written.find_first_of("-.") != written.npos && written.size() >= 8;
+  return number_text.size() <= 10 &&
+         (year(number_text.substr(0, 4)) ||
+          (number_text.size() >= 4 && year(number_text.substr(number_text.size() - 4)))) &&
+         number_text.find_first_of("-.") != number_text.npos && number_text.size() >= 8;
 }
 
-bool is_phone(std::string_view written, const Number& n) {
+bool is_phone(std::string_view number_text, const Number& n) {
   if (n.plus) return n.digits.size() >= 8 && n.digits.size() <= 15;
-  if (is_date(written)) return false;
+  if (is_date(number_text)) return false;
   if (n.digits.size() == 10 && n.groups == 3) return true;
   if (n.digits.size() == 11 && n.digits[0] == '1' && n.groups >= 2) return true;
   return n.digits[0] == '0' && n.groups >= 2 && n.digits.size() >= 9 && n.digits.size() <= 13;
@@ -156,7 +158,7 @@ bool luhn_valid(std::string_view digits) {
 
 PiiResult remove_pii(std::string_view text) {
   PiiResult out;
-  size_t done = 0;  // of the text, copied or replaced
+  size_t done = 0;  // bytes of the text that are copied or replaced
   const auto replace = [&](Pii kind, const char* placeholder, size_t from, size_t end) {
     out.text.append(text.substr(done, from - done)).append(placeholder);
     ++out.found[static_cast<size_t>(kind)];
@@ -165,19 +167,20 @@ PiiResult remove_pii(std::string_view text) {
   for (size_t at = 0; at < text.size(); ++at) {
     if (at < done) continue;
     const char c = text[at];
-    const bool begins = at == 0 || !is_alnum(text[at - 1]);
+    const bool starts_word = at == 0 || !is_alnum(text[at - 1]);
     if (c == '@') {
       if (const auto [from, end] = email_at(text, at); end > 0 && from >= done)
         replace(Pii::kEmail, "[EMAIL]", from, end);
       continue;
     }
-    if (c >= 'A' && c <= 'Z' && begins && at + 3 < text.size() && text[at + 1] >= 'A' &&
+    if (c >= 'A' && c <= 'Z' && starts_word && at + 3 < text.size() && text[at + 1] >= 'A' &&
         text[at + 1] <= 'Z' && is_digit(text[at + 2])) {
       size_t end = 0;
       if (is_iban(text, at, end)) replace(Pii::kIban, "[IBAN]", at, end);
       continue;
     }
-    if (!begins || !(is_digit(c) || (c == '+' && at + 1 < text.size() && is_digit(text[at + 1])))) continue;
+    if (!starts_word || !(is_digit(c) || (c == '+' && at + 1 < text.size() && is_digit(text[at + 1]))))
+      continue;
     if (at > 0 && (text[at - 1] == '.' || text[at - 1] == '-' || text[at - 1] == '/' || text[at - 1] == '@' ||
                    text[at - 1] == '$'))
       continue;
@@ -188,15 +191,15 @@ PiiResult remove_pii(std::string_view text) {
     }
     const Number n = number_at(text, at);
     if (n.end == 0) continue;
-    const bool closed = n.end >= text.size() || (!is_alnum(text[n.end]) && text[n.end] != '@');
-    const std::string_view written = text.substr(at, n.end - at);
-    if (closed && is_card(n))
+    const bool ends_word = n.end >= text.size() || (!is_alnum(text[n.end]) && text[n.end] != '@');
+    const std::string_view number_text = text.substr(at, n.end - at);
+    if (ends_word && is_card(n))
       replace(Pii::kCard, "[CARD]", at, n.end);
-    else if (closed && is_ssn(written, n))
+    else if (ends_word && is_ssn(number_text, n))
       replace(Pii::kSsn, "[SSN]", at, n.end);
-    else if (closed && is_phone(written, n))
+    else if (ends_word && is_phone(number_text, n))
       replace(Pii::kPhone, "[PHONE]",
-              at - (at > done && text[at - 1] == '(' && written.find(')') != written.npos), n.end);
+              at - (at > done && text[at - 1] == '(' && number_text.find(')') != number_text.npos), n.end);
     else
       at = n.end - 1;
   }

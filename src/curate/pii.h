@@ -13,7 +13,7 @@ const char* name(Pii kind);  // "email"
 
 struct PiiResult {
   std::string text;
-  std::array<uint64_t, kPiiKinds> found = {};
+  std::array<uint64_t, kPiiKinds> found = {};  // replacements by kind
   uint64_t total() const;
 };
 PiiResult remove_pii(std::string_view text);

@@ -43,11 +43,11 @@ RuleResult repeated_lines(std::string_view text) {
   for (const std::string_view line : lines)
     if (!seen.insert(line).second) ++copies, characters += static_cast<double>(line.size());
   if (copies / static_cast<double>(lines.size()) > 0.3)
-    return fails("gopher-repeated-lines", fmt::format("{:.2f} of the lines are copies, at most 0.30",
+    return fails("gopher-repeated-lines", fmt::format("{:.2f} of the lines are copies, expected at most 0.30",
                                                       copies / static_cast<double>(lines.size())));
   if (characters / static_cast<double>(text.size()) > 0.2)
     return fails("gopher-repeated-lines",
-                 fmt::format("{:.2f} of the text is in copies of lines, at most 0.20",
+                 fmt::format("{:.2f} of the text is in copies of lines, expected at most 0.20",
                              characters / static_cast<double>(text.size())));
   return {};
 }
@@ -56,7 +56,8 @@ RuleResult repeated_lines(std::string_view text) {
 // An n-gram can occur again only where its first n - 1 words do, so that few occurrences remain after the
 // first rounds. Grouped by sorting, not in a hash table, so that no text can make it slow by collisions.
 RuleResult repeated_ngrams(const std::vector<std::string_view>& words) {
-  static constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
+  static constexpr double kMaxTopShare[] = {0.20, 0.18, 0.16},
+                          kMaxRepeatedShare[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
   struct Occurrence {
     uint64_t key;  // of the n-gram that begins here
     uint32_t at;
@@ -80,7 +81,7 @@ RuleResult repeated_ngrams(const std::vector<std::string_view>& words) {
       return a.key != b.key ? a.key < b.key : a.at < b.at;
     });
     double top = 0, covered = 0;
-    size_t kept = 0;
+    size_t repeated = 0;
     repeats.clear();
     for (size_t from = 0, end = 0; from < occurrences.size(); from = end) {
       while (end < occurrences.size() && occurrences[end].key == occurrences[from].key) ++end;
@@ -90,21 +91,22 @@ RuleResult repeated_ngrams(const std::vector<std::string_view>& words) {
       top = std::max(top, size * static_cast<double>(end - from));
       for (size_t i = from; i < end; ++i) {
         if (i > from) repeats.push_back(occurrences[i].at);
-        occurrences[kept++] = occurrences[i];
+        occurrences[repeated++] = occurrences[i];
       }
     }
-    occurrences.resize(kept);
+    occurrences.resize(repeated);
     std::sort(repeats.begin(), repeats.end());
     for (size_t i = 0, past = 0; n > 4 && i < repeats.size(); ++i) {
       for (size_t w = std::max<size_t>(repeats[i], past); w < repeats[i] + n; ++w)
         covered += static_cast<double>(words[w].size());
       past = std::max<size_t>(past, repeats[i] + n);
     }
-    const double share = (n <= 4 ? top : covered) / characters, max = n <= 4 ? kTop[n - 2] : kAll[n - 5];
+    const double share = (n <= 4 ? top : covered) / characters,
+                 max = n <= 4 ? kMaxTopShare[n - 2] : kMaxRepeatedShare[n - 5];
     if (share > max)
-      return fails(
-          "gopher-repeated-ngrams",
-          fmt::format("{}-grams that occur again are {:.2f} of the text, at most {:.2f}", n, share, max));
+      return fails("gopher-repeated-ngrams",
+                   fmt::format("{}-grams that occur again are {:.2f} of the text, expected at most {:.2f}", n,
+                               share, max));
   }
   return {};
 }
@@ -118,29 +120,29 @@ RuleResult gopher(std::string_view text, const GopherRules& r) {
   if (n < r.min_words || n > r.max_words)
     return fails("gopher-words",
                  fmt::format("{} words, expected {} to {}", words.size(), r.min_words, r.max_words));
-  double letters = 0, alphabetic = 0;
-  static const std::unordered_set<std::string_view> kStop = {"the", "be",   "to",   "of",
-                                                             "and", "that", "have", "with"};
-  std::unordered_set<std::string_view> stop;
+  double characters = 0, alphabetic = 0;
+  static const std::unordered_set<std::string_view> kStopWords = {"the", "be",   "to",   "of",
+                                                                  "and", "that", "have", "with"};
+  std::unordered_set<std::string_view> stop_words;
   for (const std::string_view word : words) {
-    letters += static_cast<double>(count_code_points(word));
-    bool letter = false;
-    for (size_t at = 0; at < word.size() && !letter;) {
+    characters += static_cast<double>(count_code_points(word));
+    bool has_letter = false;
+    for (size_t at = 0; at < word.size() && !has_letter;) {
       const CodePoint c = decode_utf8(word, at);
-      letter = in(c.code, kLetter), at += c.size;
+      has_letter = in(c.code, kLetter), at += c.size;
     }
-    alphabetic += letter;
-    if (word.size() > 4) continue;  // longer than all of them
-    if (const auto found = kStop.find(word); found != kStop.end()) stop.insert(*found);
+    alphabetic += has_letter;
+    if (word.size() > 4) continue;  // longer than every stop word
+    if (const auto found = kStopWords.find(word); found != kStopWords.end()) stop_words.insert(*found);
   }
-  if (letters / n < r.min_word_length || letters / n > r.max_word_length)
+  if (characters / n < r.min_word_length || characters / n > r.max_word_length)
     return fails("gopher-word-length", fmt::format("words of {:.1f} characters, expected {} to {}",
-                                                   letters / n, r.min_word_length, r.max_word_length));
+                                                   characters / n, r.min_word_length, r.max_word_length));
   const double hashes = static_cast<double>(std::count(text.begin(), text.end(), '#')) / n;
   const double dots = static_cast<double>(count_of(text, "...") + count_of(text, "\u2026")) / n;
   if (hashes > r.max_symbols || dots > r.max_symbols)
-    return fails("gopher-symbols",
-                 fmt::format("{:.2f} symbols per word, at most {}", std::max(hashes, dots), r.max_symbols));
+    return fails("gopher-symbols", fmt::format("{:.2f} symbols per word, expected at most {}",
+                                               std::max(hashes, dots), r.max_symbols));
   const auto lines = split_at(text, '\n');
   double bullets = 0, ellipses = 0;
   for (const std::string_view line : lines) {
@@ -153,17 +155,17 @@ RuleResult gopher(std::string_view text, const GopherRules& r) {
   }
   const double count = static_cast<double>(std::max<size_t>(1, lines.size()));
   if (bullets / count > r.max_bullets)
-    return fails("gopher-bullets",
-                 fmt::format("{:.2f} of the lines are bullets, at most {}", bullets / count, r.max_bullets));
+    return fails("gopher-bullets", fmt::format("{:.2f} of the lines are bullets, expected at most {}",
+                                               bullets / count, r.max_bullets));
   if (ellipses / count > r.max_ellipses)
-    return fails("gopher-ellipses", fmt::format("{:.2f} of the lines end in an ellipsis, at most {}",
+    return fails("gopher-ellipses", fmt::format("{:.2f} of the lines end in an ellipsis, expected at most {}",
                                                 ellipses / count, r.max_ellipses));
   if (alphabetic / n < r.min_alphabetic)
-    return fails("gopher-alphabetic", fmt::format("{:.2f} of the words have a letter, at least {}",
+    return fails("gopher-alphabetic", fmt::format("{:.2f} of the words have a letter, expected at least {}",
                                                   alphabetic / n, r.min_alphabetic));
-  if (static_cast<double>(stop.size()) < r.min_stop_words)
-    return fails("gopher-stop-words",
-                 fmt::format("{} of the English stop words, at least {}", stop.size(), r.min_stop_words));
+  if (static_cast<double>(stop_words.size()) < r.min_stop_words)
+    return fails("gopher-stop-words", fmt::format("{} of the English stop words, expected at least {}",
+                                                  stop_words.size(), r.min_stop_words));
   if (!r.repetition) return {};
   if (RuleResult v = repeated_lines(text); !v.rule.empty()) return v;
   return repeated_ngrams(words);
@@ -172,28 +174,28 @@ RuleResult gopher(std::string_view text, const GopherRules& r) {
 RuleResult c4(std::string& text, double min_sentences) {
   if (lower_ascii(text).find("lorem ipsum") != text.npos) return fails("c4-placeholder", "has 'lorem ipsum'");
   if (text.find('{') != text.npos) return fails("c4-braces", "has a curly bracket");
-  std::string kept;
+  std::string kept_lines;
   size_t sentences = 0;
   WordSplitter splitter({});
   for (const std::string_view line : split_at(text, '\n')) {
     const size_t last = line.find_last_not_of(" \t\r");
     if (last == line.npos) continue;
     const std::string_view body = line.substr(0, last + 1);
-    const bool ends = body.ends_with('.') || body.ends_with('!') || body.ends_with('?') ||
-                      body.ends_with('"') || body.ends_with("\u201D");
-    if (!ends || body.ends_with("...")) continue;
+    const bool ends_sentence = body.ends_with('.') || body.ends_with('!') || body.ends_with('?') ||
+                               body.ends_with('"') || body.ends_with("\u201D");
+    if (!ends_sentence || body.ends_with("...")) continue;
     if (splitter.split(body).size() < 5) continue;
     if (lower_ascii(body).find("javascript") != body.npos) continue;
     for (size_t i = 0; i < body.size(); ++i)
       sentences += (body[i] == '.' || body[i] == '!' || body[i] == '?') &&
                    (i + 1 == body.size() || body[i + 1] == ' ' || body[i + 1] == '"');
-    if (!kept.empty()) kept += '\n';
-    kept += body;
+    if (!kept_lines.empty()) kept_lines += '\n';
+    kept_lines += body;
   }
   if (static_cast<double>(sentences) < min_sentences)
     return fails("c4-sentences",
-                 fmt::format("{} sentences in full lines, at least {}", sentences, min_sentences));
-  text = std::move(kept);
+                 fmt::format("{} sentences in full lines, expected at least {}", sentences, min_sentences));
+  text = std::move(kept_lines);
   return {};
 }
 

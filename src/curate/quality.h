@@ -16,7 +16,7 @@ struct RuleResult {
 struct GopherRules {
   double min_words = 50, max_words = 100000, min_word_length = 3, max_word_length = 10, max_symbols = 0.1,
          max_bullets = 0.9, max_ellipses = 0.3, min_alphabetic = 0.8, min_stop_words = 2;
-  bool repetition = true;  // of lines and n-grams, with the paper's limits
+  bool repetition = true;  // also check repeated lines and n-grams, with the paper's limits
 };
 RuleResult gopher(std::string_view text, const GopherRules& rules);
 

@@ -1,3 +1,4 @@
+// The report of a curation as JSON and as Markdown.
 #include <algorithm>
 #include <cmath>
 
@@ -112,11 +113,11 @@ std::string CurateReport::text() const {
       out += fmt::format("| {} | {} | {} | {} | {} | {:.1f} % |\n", markdown_cell(name), g.documents,
                          g.mentions, g.kept_documents, g.kept_mentions, share(g.kept_documents, g.documents));
   }
-  bool any = false;
+  bool has_heading = false;
   for (size_t i = 0; i < kPiiKinds; ++i)
     if (pii[i] > 0) {
-      if (!any) out += "\n## Personal data replaced in kept documents\n\n";
-      any = true;
+      if (!has_heading) out += "\n## Personal data replaced in kept documents\n\n";
+      has_heading = true;
       out += fmt::format("- {}: {}\n", name(static_cast<Pii>(i)), pii[i]);
     }
   return out + histogram("Perplexity", perplexities, power_of_two) +

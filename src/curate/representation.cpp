@@ -43,9 +43,10 @@ constexpr struct {
 void Representation::add(const std::string& group, const std::string& word) {
   auto at = std::find(groups_.begin(), groups_.end(), group);
   if (at == groups_.end()) at = groups_.insert(at, group);
-  auto& of = words_[word];
+  auto& word_groups = words_[word];
   const auto number = static_cast<size_t>(at - groups_.begin());
-  if (std::find(of.begin(), of.end(), number) == of.end()) of.push_back(number);
+  if (std::find(word_groups.begin(), word_groups.end(), number) == word_groups.end())
+    word_groups.push_back(number);
 }
 
 Representation Representation::built_in() {
@@ -58,7 +59,7 @@ Representation Representation::built_in() {
 
 Result<Representation> Representation::parse(std::string_view text, const std::string& place) {
   Representation out;
-  WordSplitter lower({"words", true});
+  WordSplitter splitter({"words", true});
   size_t number = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -67,8 +68,8 @@ Result<Representation> Representation::parse(std::string_view text, const std::s
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
     const size_t tab = line.find('\t');
-    const auto words =
-        tab == std::string_view::npos ? std::vector<std::string_view>{} : lower.split(line.substr(tab + 1));
+    const auto words = tab == std::string_view::npos ? std::vector<std::string_view>{}
+                                                     : splitter.split(line.substr(tab + 1));
     if (tab == 0 || words.size() != 1)
       return error_at(fmt::format("{}:{}", place, number), "expected a group, a tab and one word, found {}",
                       quote(line));

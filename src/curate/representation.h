@@ -19,13 +19,13 @@ class Representation {
   static Result<Representation> parse(std::string_view text, const std::string& place);
 
   const std::vector<std::string>& groups() const { return groups_; }
-  // The number of words of each group in a text, in lower case.
+  // For each group, how many words of the text belong to it; case is ignored.
   std::vector<uint64_t> count(std::string_view text) const;
 
  private:
   void add(const std::string& group, const std::string& word);
   std::vector<std::string> groups_;
-  std::unordered_map<std::string, std::vector<size_t>> words_;
+  std::unordered_map<std::string, std::vector<size_t>> words_;  // the groups of each word
 };
 
 }  // namespace makar

@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kBlock = size_t{64} << 10;
+constexpr size_t kBlockBytes = size_t{64} << 10;
 
 class FileStream : public ByteStream {
  public:
@@ -48,7 +48,7 @@ class MemoryStream : public ByteStream {
   size_t at_ = 0;
 };
 
-// The base of the streams below: a block of input bytes. The first one holds the bytes that were read to
+// The base of the streams below: buffers a block of input. The first block has the bytes that were read to
 // detect the format.
 class Decoder : public ByteStream {
  public:
@@ -60,9 +60,9 @@ class Decoder : public ByteStream {
   std::string_view pending() const { return std::string_view(buffer_).substr(used_); }
   void take(size_t n) { used_ += n; }
   Result<bool> refill() {  // false: end of input
-    buffer_.resize(kBlock);
+    buffer_.resize(kBlockBytes);
     used_ = 0;
-    MAKAR_TRY(const size_t n, inner_->read({buffer_.data(), kBlock}));
+    MAKAR_TRY(const size_t n, inner_->read({buffer_.data(), kBlockBytes}));
     buffer_.resize(n);
     return n > 0;
   }
@@ -98,7 +98,8 @@ class GzipStream : public Decoder {
  public:
   GzipStream(std::unique_ptr<ByteStream> inner, std::string head)
       : Decoder(std::move(inner), std::move(head)) {
-    check(inflateInit2(&z_, 15 + 16) == Z_OK, "zlib starts");
+    constexpr int kWindowBits = 15, kGzip = 16;
+    check(inflateInit2(&z_, kWindowBits + kGzip) == Z_OK, "zlib cannot be initialised");
   }
   ~GzipStream() override { inflateEnd(&z_); }
 
@@ -129,14 +130,14 @@ class GzipStream : public Decoder {
 
  private:
   z_stream z_{};
-  bool inside_ = true;
+  bool inside_ = true;  // inside a gzip member
 };
 
 class ZstdStream : public Decoder {
  public:
   ZstdStream(std::unique_ptr<ByteStream> inner, std::string head)
       : Decoder(std::move(inner), std::move(head)), z_(ZSTD_createDStream()) {
-    check(z_ != nullptr, "zstd starts");
+    check(z_ != nullptr, "zstd cannot be initialised");
     ZSTD_DCtx_setParameter(z_, ZSTD_d_windowLogMax, 27);  // 128 MiB, the limit of the zstd tool
   }
   ~ZstdStream() override { ZSTD_freeDStream(z_); }
@@ -165,10 +166,10 @@ class ZstdStream : public Decoder {
 
  private:
   ZSTD_DStream* z_;
-  bool inside_ = false;
+  bool inside_ = false;  // inside a zstd frame
 };
 
-Result<std::unique_ptr<ByteStream>> decoded(std::unique_ptr<ByteStream> raw) {
+Result<std::unique_ptr<ByteStream>> decompressed(std::unique_ptr<ByteStream> raw) {
   std::string head(4, '\0');
   MAKAR_TRY(const size_t n, raw->read({head.data(), head.size()}));
   head.resize(n);
@@ -186,16 +187,16 @@ Result<std::unique_ptr<ByteStream>> ByteStream::open(const std::string& path) {
   if (!file)
     return error_of(errno == ENOENT ? Error::Kind::kNotFound : Error::Kind::kIo, path, "cannot open: {}",
                     std::strerror(errno));
-  return decoded(std::make_unique<FileStream>(file, path));
+  return decompressed(std::make_unique<FileStream>(file, path));
 }
 
 Result<std::unique_ptr<ByteStream>> ByteStream::from_memory(std::string bytes, const std::string& place) {
-  return decoded(std::make_unique<MemoryStream>(std::move(bytes), place));
+  return decompressed(std::make_unique<MemoryStream>(std::move(bytes), place));
 }
 
 Result<std::string> read_all(ByteStream& stream, size_t limit) {
   std::string all;
-  for (std::vector<char> block(kBlock);;) {
+  for (std::vector<char> block(kBlockBytes);;) {
     MAKAR_TRY(const size_t n, stream.read(block));
     if (n == 0) return all;
     all.append(block.data(), n);

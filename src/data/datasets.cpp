@@ -10,10 +10,10 @@ namespace {
 
 // Whether the folder was prepared from the same files with the same options.
 bool is_prepared(const std::string& folder, const PrepareOptions& o, const std::string& tokenizer_sum,
-                 const Json& wanted) {
+                 const Json& expected_source) {
   const auto manifest = read_json(folder + "/manifest.json");
   const auto source = read_json(folder + "/prepared_from.json");
-  return manifest.ok() && source.ok() && *source == wanted && manifest->is_object() &&
+  return manifest.ok() && source.ok() && *source == expected_source && manifest->is_object() &&
          manifest->value("tokenizer_sha256", "") == tokenizer_sum &&
          manifest->value("end_of_document", int64_t{-2}) == o.end_of_document;
 }
@@ -48,18 +48,18 @@ Result<DatasetSpec> parse_dataset(const std::string& text) {
   for (;;) {
     const size_t comma = out.path.rfind(',');
     if (comma == std::string::npos) break;
-    const std::string last = out.path.substr(comma + 1);
-    if (last.starts_with("type=")) {
-      out.type = last.substr(5);
-    } else if (last.starts_with("weight=")) {
-      const char *begin = last.data() + 7, *end = last.data() + last.size();
+    const std::string setting = out.path.substr(comma + 1);
+    if (setting.starts_with("type=")) {
+      out.type = setting.substr(5);
+    } else if (setting.starts_with("weight=")) {
+      const char *begin = setting.data() + 7, *end = setting.data() + setting.size();
       const auto [stop, code] = std::from_chars(begin, end, out.weight);
       if (code != std::errc() || stop != end || !(out.weight > 0 && out.weight < 1e12))
-        return error_at("datasets", "expected a weight above 0, got {}", quote(last));
+        return error_at("datasets", "expected a weight above 0, got {}", quote(setting));
     } else {
-      const size_t equals = last.find('=');
+      const size_t equals = setting.find('=');
       if (equals == std::string::npos || equals == 0 || path_exists(out.path)) break;
-      std::string field = last.substr(0, equals);
+      std::string field = setting.substr(0, equals);
       if (field.starts_with("field_")) field.erase(0, 6);  // Axolotl's spelling
       if (!is_field_name(field))
         return error_at(
@@ -67,8 +67,9 @@ Result<DatasetSpec> parse_dataset(const std::string& text) {
             "unknown setting {} of a dataset: expected type, weight, or the name of a field (text, "
             "label, prompt, completion, ...)",
             quote(field));
-      if (equals + 1 == last.size()) return error_at("datasets", "'{}=' needs the name of a column", field);
-      out.columns.emplace(out.columns.begin(), field, last.substr(equals + 1));
+      if (equals + 1 == setting.size())
+        return error_at("datasets", "'{}=' needs the name of a column", field);
+      out.columns.emplace(out.columns.begin(), field, setting.substr(equals + 1));
     }
     out.path.resize(comma);
   }

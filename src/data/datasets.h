@@ -45,9 +45,9 @@ struct TokenDatasets {
 Result<TokenDatasets> open_token_datasets(const DatasetOptions& options, const Tokenizer& tokenizer,
                                           int64_t end_of_document, ThreadPool& pool, Json& identity);
 
-// Calls `read` for every training dataset, then for those of validation (all of their examples are for
-// validation). If the hash puts all examples of every dataset into one part, calls `restart` and reads each
-// again with its last examples for validation.
+// Calls `read` for every training dataset, then for every validation dataset, whose examples are all for
+// validation. If the hash puts all examples of every training dataset into one part, calls `restart` and
+// reads each again with its last examples for validation.
 Status read_datasets(const DatasetOptions& options,
                      const std::function<Status(const DatasetSpec&, ValidationSplit&)>& read,
                      const std::function<Status()>& restart);

@@ -24,8 +24,8 @@ Result<bool> read_thumb(const Json& value) {
 Status read_answer(const Json& record, Feedback& out) {
   MAKAR_TRY(out.prompt, prompt_turns(record));
   Json answer = Json::array();
-  if (const Json* given = field(record, {"completion", "response", "output"})) {
-    MAKAR_TRY(answer, answer_turns(*given, "completion"));
+  if (const Json* completion = field(record, {"completion", "response", "output"})) {
+    MAKAR_TRY(answer, answer_turns(*completion, "completion"));
   } else {
     while (!out.prompt.empty() && out.prompt.back().value("role", "") == "assistant") {
       answer.insert(answer.begin(), out.prompt.back());
@@ -132,11 +132,11 @@ void add_revision(Feedback& feedback, const std::string& revision) {
 
 std::vector<Json> feedback_records(const Feedback& f, FeedbackForm form) {
   std::vector<Json> out;
-  const bool only_bad = (f.kind == FeedbackKind::kThumb && !f.good) || !f.critique.empty();
-  const bool compared = f.answers.size() > 1;
+  const bool is_bad = (f.kind == FeedbackKind::kThumb && !f.good) || !f.critique.empty();
+  const bool has_comparison = f.answers.size() > 1;
   switch (form) {
     case FeedbackForm::kSft:
-      if (!only_bad) out.push_back({{"messages", joined(f.prompt, f.answers[0])}});
+      if (!is_bad) out.push_back({{"messages", joined(f.prompt, f.answers[0])}});
       break;
     case FeedbackForm::kPairs:
       for (size_t i = 0; i < f.answers.size(); ++i)
@@ -145,11 +145,12 @@ std::vector<Json> feedback_records(const Feedback& f, FeedbackForm form) {
             out.push_back({{"prompt", f.prompt}, {"chosen", f.answers[i]}, {"rejected", f.answers[j]}});
       break;
     case FeedbackForm::kRated:
-      out.push_back({{"prompt", f.prompt}, {"completion", f.answers[0]}, {"label", !only_bad}});
-      if (compared) out.push_back({{"prompt", f.prompt}, {"completion", f.answers.back()}, {"label", false}});
+      out.push_back({{"prompt", f.prompt}, {"completion", f.answers[0]}, {"label", !is_bad}});
+      if (has_comparison)
+        out.push_back({{"prompt", f.prompt}, {"completion", f.answers.back()}, {"label", false}});
       break;
     case FeedbackForm::kRanked:
-      if (compared) out.push_back({{"prompt", f.prompt}, {"answers", f.answers}, {"ranks", f.ranks}});
+      if (has_comparison) out.push_back({{"prompt", f.prompt}, {"answers", f.answers}, {"ranks", f.ranks}});
       break;
   }
   return out;

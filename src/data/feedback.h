@@ -1,5 +1,5 @@
-// Feedback of people on answers, as training data: preferences, rankings, demonstrations, corrections,
-// critiques and thumbs, each in the forms that it can take.
+// Feedback of people on answers (preferences, rankings, demonstrations, corrections, critiques and thumbs),
+// converted to records that the training commands read.
 #pragma once
 #include <optional>
 #include <string>
@@ -28,13 +28,13 @@ enum class FeedbackForm {
 std::optional<FeedbackForm> feedback_form_named(const std::string& name);
 std::vector<std::string> feedback_form_names();
 
-// Lists of {"role", "content"}; no answer is empty.
+// `prompt` and each answer are lists of {"role", "content"}; no answer is empty.
 struct Feedback {
   FeedbackKind kind;
   Json prompt;
   std::vector<Json> answers;  // the best first
   std::vector<int64_t> ranks;
-  std::string critique;  // of a critique without a revision: the only answer is the criticised one
+  std::string critique;  // kCritique without a revision; the only answer is the criticised one
   bool good = true;      // kThumb
 };
 Result<Feedback> read_feedback(const Json& record);

@@ -7,7 +7,7 @@ namespace makar {
 namespace {
 
 // A post-processor that puts the token after a text, and after each text of a pair.
-Result<Json> ending_with(const std::string& token, const Json& tokenizer) {
+Result<Json> end_token_processor(const std::string& token, const Json& tokenizer) {
   Json id;
   for (const Json& added : tokenizer.value("added_tokens", Json::array()))
     if (added.value("content", "") == token) id = added.value("id", Json());
@@ -24,7 +24,7 @@ Result<Json> ending_with(const std::string& token, const Json& tokenizer) {
 }  // namespace
 
 Result<FoundTokenizer> find_tokenizer(const std::string& path, const std::vector<std::string>& datasets,
-                                      const NewTokenizer& wanted, ThreadPool& pool) {
+                                      const NewTokenizer& new_tokenizer, ThreadPool& pool) {
   if (!path.empty()) {
     MAKAR_TRY(Tokenizer tokenizer, Tokenizer::load(path));
     return FoundTokenizer{tokenizer, is_folder(path) ? path : ""};
@@ -39,24 +39,25 @@ Result<FoundTokenizer> find_tokenizer(const std::string& path, const std::vector
     paths.push_back(spec.data());
   }
   MAKAR_TRY(const std::string files, fingerprint(paths));
-  const Json settings = {{"kind", wanted.kind},
-                         {"special", wanted.special},
-                         {"vocab_size", wanted.vocab_size},
-                         {"end_token", wanted.end_token},
+  const Json settings = {{"kind", new_tokenizer.kind},
+                         {"special", new_tokenizer.special},
+                         {"vocab_size", new_tokenizer.vocab_size},
+                         {"end_token", new_tokenizer.end_token},
                          {"files", files}};
-  const std::string file = wanted.scratch + "/tokenizer.json", note = wanted.scratch + "/trained_from.json";
-  const auto before = read_json(note);
-  const bool kept = before.ok() && *before == settings && is_file(file);
-  if (!kept) {
-    MAKAR_TRY(Json trained, train_tokenizer_on(paths, wanted, pool));
-    if (!wanted.end_token.empty()) {
-      MAKAR_TRY(trained["post_processor"], ending_with(wanted.end_token, trained));
+  const std::string file = new_tokenizer.folder + "/tokenizer.json",
+                    settings_file = new_tokenizer.folder + "/trained_from.json";
+  const auto previous = read_json(settings_file);
+  const bool reused = previous.ok() && *previous == settings && is_file(file);
+  if (!reused) {
+    MAKAR_TRY(Json trained, train_tokenizer_on(paths, new_tokenizer, pool));
+    if (!new_tokenizer.end_token.empty()) {
+      MAKAR_TRY(trained["post_processor"], end_token_processor(new_tokenizer.end_token, trained));
     }
     MAKAR_CHECK_OK(write_file(file, trained.dump() + "\n"));
-    MAKAR_CHECK_OK(write_file(note, settings.dump() + "\n"));
+    MAKAR_CHECK_OK(write_file(settings_file, settings.dump() + "\n"));
   }
   MAKAR_TRY(Tokenizer tokenizer, Tokenizer::load(file));
-  return FoundTokenizer{tokenizer, "", !kept};
+  return FoundTokenizer{tokenizer, "", !reused};
 }
 
 }  // namespace makar

@@ -10,9 +10,9 @@ struct FoundTokenizer {
   bool trained = false;  // trained by this call
 };
 
-// The tokenizer at `path`, or if that is empty: the one of prepared data, or one trained as `wanted` says and
-// kept in wanted.scratch. Calls with the same files and settings train once.
+// The tokenizer at `path`, or if that is empty: the tokenizer of prepared data, or one trained as
+// `new_tokenizer` says and stored in new_tokenizer.folder. Calls with the same files and settings train once.
 Result<FoundTokenizer> find_tokenizer(const std::string& path, const std::vector<std::string>& datasets,
-                                      const NewTokenizer& wanted, ThreadPool& pool);
+                                      const NewTokenizer& new_tokenizer, ThreadPool& pool);
 
 }  // namespace makar

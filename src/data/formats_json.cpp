@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-constexpr JsonLimits kRecordLimits{JsonReader::kLimit, 64};
+constexpr JsonLimits kRecordLimits{JsonReader::kMaxRecordBytes, 64};
 
 bool is_space(int c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
@@ -78,8 +78,8 @@ Result<bool> JsonlReader::next(DataRecord& record, BadRecords& bad) {
   }
 }
 
-Result<int> JsonReader::byte() {
-  if (back_ != -2) return std::exchange(back_, -2);
+Result<int> JsonReader::read_byte() {
+  if (unread_ != -2) return std::exchange(unread_, -2);
   if (at_ == block_.size()) {
     block_.resize(size_t{64} << 10);
     MAKAR_TRY(const size_t n, stream_->read({block_.data(), block_.size()}));
@@ -92,11 +92,11 @@ Result<int> JsonReader::byte() {
   return c;
 }
 
-Result<bool> JsonReader::value(std::string& text, uint64_t& line) {
+Result<bool> JsonReader::read_value(std::string& text, uint64_t& line) {
   text.clear();
   int c = 0;
   do {
-    MAKAR_TRY(c, byte());
+    MAKAR_TRY(c, read_byte());
   } while (is_space(c) || (list_ && c == ','));
   if (c == -1) {
     if (list_)
@@ -110,9 +110,9 @@ Result<bool> JsonReader::value(std::string& text, uint64_t& line) {
   bool in_quotes = false, escaped = false;
   for (;;) {
     text.push_back(static_cast<char>(c));
-    if (text.size() > kLimit)
+    if (text.size() > kMaxRecordBytes)
       return error_of(Error::Kind::kLimit, fmt::format("{}:{}", stream_->place(), line),
-                      "a record is larger than {} bytes", kLimit);
+                      "a record is larger than {} bytes", kMaxRecordBytes);
     if (in_quotes) {
       if (escaped)
         escaped = false;
@@ -128,10 +128,10 @@ Result<bool> JsonReader::value(std::string& text, uint64_t& line) {
       --depth;
     }
     if (depth <= 0 && !in_quotes && (c == '}' || c == ']' || c == '"')) return true;
-    MAKAR_TRY(c, byte());
+    MAKAR_TRY(c, read_byte());
     if (c == -1) return true;  // the parser reports what is missing
     if (depth == 0 && !in_quotes && (c == ',' || c == ']' || is_space(c))) {  // end of a number or literal
-      back_ = c;
+      unread_ = c;
       return true;
     }
   }
@@ -142,21 +142,21 @@ Result<bool> JsonReader::next(DataRecord& record, BadRecords& bad) {
     started_ = true;
     int c = 0;
     do {
-      MAKAR_TRY(c, byte());
+      MAKAR_TRY(c, read_byte());
     } while (is_space(c) || c == 0xEF || c == 0xBB || c == 0xBF);  // skip whitespace and a byte order mark
     list_ = c == '[';
-    if (!list_) back_ = c;
+    if (!list_) unread_ = c;
   }
   for (;;) {
-    if (!held_.empty()) {
-      record = std::move(held_.front());
-      held_.pop_front();
+    if (!squad_records_.empty()) {
+      record = std::move(squad_records_.front());
+      squad_records_.pop_front();
       return true;
     }
     if (ended_) return false;
     std::string text;
     uint64_t line = 0;
-    MAKAR_TRY(const bool found, value(text, line));
+    MAKAR_TRY(const bool found, read_value(text, line));
     if (!found) {
       ended_ = true;
       continue;
@@ -165,7 +165,7 @@ Result<bool> JsonReader::next(DataRecord& record, BadRecords& bad) {
     Json parsed;
     if (!parse_record(text, place, bad, parsed)) continue;
     if (parsed.contains("data") && parsed["data"].is_array()) {
-      flatten_squad(parsed, stream_->place(), line, held_, bad);
+      flatten_squad(parsed, stream_->place(), line, squad_records_, bad);
       continue;
     }
     record.value = std::move(parsed);

@@ -27,24 +27,25 @@ std::vector<std::string> split(const std::string& line, bool tabs) {
 // Reads one row. A quoted field may contain separators, doubled quotes and line breaks.
 Result<bool> TableReader::row(std::vector<std::string>& fields, uint64_t& first_line, BadRecords& bad) {
   fields.assign(1, "");
-  bool in_quotes = false, any = false;
+  bool in_quotes = false, started = false;
   size_t size = 0;
   for (Line line;;) {
     MAKAR_TRY(const bool found, lines_.next(line));
     if (!found) {
       if (in_quotes) bad.add(fmt::format("{}:{}", lines_.place(), first_line), "a quoted field does not end");
-      return any && !in_quotes;
+      return started && !in_quotes;
     }
-    if (!any) first_line = line.number;
+    if (!started) first_line = line.number;
     const std::string place = fmt::format("{}:{}", lines_.place(), line.number);
     size += line.text.size() + 1;
-    if (line.too_long || size > lines_.limit() || fields.size() > kColumns) {
-      bad.add(place, fmt::format("the row is longer than {} bytes or {} columns", lines_.limit(), kColumns));
-      fields.assign(1, ""), in_quotes = any = false, size = 0;
+    if (line.too_long || size > lines_.limit() || fields.size() > kMaxColumns) {
+      bad.add(place,
+              fmt::format("the row is longer than {} bytes or {} columns", lines_.limit(), kMaxColumns));
+      fields.assign(1, ""), in_quotes = started = false, size = 0;
       continue;
     }
-    if (!any && line.text.empty()) continue;
-    any = true;
+    if (!started && line.text.empty()) continue;
+    started = true;
     for (size_t i = 0; i < line.text.size(); ++i) {
       const char c = line.text[i];
       if (in_quotes && c == '"' && i + 1 < line.text.size() && line.text[i + 1] == '"') {
@@ -64,14 +65,14 @@ Result<bool> TableReader::row(std::vector<std::string>& fields, uint64_t& first_
 
 bool TableReader::is_header(const std::vector<std::string>& fields) const {
   return std::any_of(fields.begin(), fields.end(), [&](const std::string& word) {
-    return is_field_name(word) || std::any_of(wanted_.begin(), wanted_.end(),
+    return is_field_name(word) || std::any_of(selected_.begin(), selected_.end(),
                                               [&](const auto& column) { return column.second == word; });
   });
 }
 
 // Whether columns are selected by number; the table then has no header.
-bool TableReader::numbered() const {
-  return !wanted_.empty() && std::all_of(wanted_.begin(), wanted_.end(), [](const auto& column) {
+bool TableReader::selects_by_number() const {
+  return !selected_.empty() && std::all_of(selected_.begin(), selected_.end(), [](const auto& column) {
     return column.second.find_first_not_of("0123456789") == std::string::npos;
   });
 }
@@ -82,11 +83,11 @@ Result<bool> TableReader::next(DataRecord& record, BadRecords& bad) {
     MAKAR_TRY(const bool found, row(fields, line, bad));
     if (!found) return false;
     if (columns_.empty()) {
-      if (!numbered() && is_header(fields)) {
+      if (!selects_by_number() && is_header(fields)) {
         columns_ = fields;
         continue;
       }
-      if (fields.size() > 2 && !numbered())
+      if (fields.size() > 2 && !selects_by_number())
         return error_at(fmt::format("{}:{}", lines_.place(), line),
                         "the first line names no known field ({}); name the columns after the "
                         "path (PATH,text=NAME,label=NAME), or give their numbers if the file has no header "
@@ -94,8 +95,9 @@ Result<bool> TableReader::next(DataRecord& record, BadRecords& bad) {
                         quote(fmt::format("{}", fmt::join(fields, ", "))));
       columns_ =
           fields.size() == 2 ? std::vector<std::string>{"text", "label"} : std::vector<std::string>{"text"};
-      if (numbered()) columns_.clear();
-      for (size_t i = 1; numbered() && i <= fields.size(); ++i) columns_.push_back(std::to_string(i));
+      if (selects_by_number()) columns_.clear();
+      for (size_t i = 1; selects_by_number() && i <= fields.size(); ++i)
+        columns_.push_back(std::to_string(i));
     }
     if (fields.size() != columns_.size()) {
       bad.add(fmt::format("{}:{}", lines_.place(), line),
@@ -112,30 +114,30 @@ Result<bool> TableReader::next(DataRecord& record, BadRecords& bad) {
 
 Result<bool> ConllReader::next(DataRecord& record, BadRecords& bad) {
   Json tokens = Json::array(), tags = Json::array();
-  bool broken = false;
+  bool is_bad = false;
   for (Line line;;) {
     MAKAR_TRY(const bool found, lines_.next(line));
     const bool blank = found && !line.too_long && line.text.find_first_not_of(" \t") == std::string::npos;
     if (!found || blank) {
-      if (!tokens.empty() && !broken) {
+      if (!tokens.empty() && !is_bad) {
         record.value = {{"tokens", std::move(tokens)}, {"tags", std::move(tags)}};
         record.file = lines_.place();
         return true;
       }
-      tokens = Json::array(), tags = Json::array(), broken = false;
+      tokens = Json::array(), tags = Json::array(), is_bad = false;
       if (!found) return false;
       continue;
     }
     if (line.text.starts_with("#") && (universal_ || tokens.empty())) continue;
-    if (broken) continue;
+    if (is_bad) continue;
     const auto columns = split(line.text, universal_);
     const std::string place = fmt::format("{}:{}", lines_.place(), line.number);
-    if (line.too_long || columns.size() < (universal_ ? 4u : 2u) || tokens.size() >= kTokens) {
+    if (line.too_long || columns.size() < (universal_ ? 4u : 2u) || tokens.size() >= kMaxTokens) {
       bad.add(place, line.too_long ? fmt::format("the line is longer than {} bytes", lines_.limit())
-                     : tokens.size() >= kTokens
-                         ? fmt::format("the sentence has more than {} tokens", kTokens)
+                     : tokens.size() >= kMaxTokens
+                         ? fmt::format("the sentence has more than {} tokens", kMaxTokens)
                          : fmt::format("expected {} columns, got {}", universal_ ? 10 : 2, columns.size()));
-      broken = true;
+      is_bad = true;
       continue;
     }
     if (universal_ && columns[0].find_first_of("-.") != std::string::npos) continue;  // ranges, empty nodes

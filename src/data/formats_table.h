@@ -5,22 +5,22 @@
 
 namespace makar {
 
-// The first row is a header if one of its fields is a known name or one of `wanted`. Without a header, two
-// columns are text and label, and one column is text; numbers in `wanted` select columns by position.
+// The first row is a header if one of its fields is a known name or in `selected`. Without a header, two
+// columns are text and label, and one column is text; numbers in `selected` select columns by position.
 class TableReader : public FileReader {
  public:
-  static constexpr size_t kColumns = 4096;
-  TableReader(std::unique_ptr<ByteStream> stream, char separator, Columns wanted)
-      : lines_(std::move(stream)), separator_(separator), wanted_(std::move(wanted)) {}
+  static constexpr size_t kMaxColumns = 4096;
+  TableReader(std::unique_ptr<ByteStream> stream, char separator, Columns selected)
+      : lines_(std::move(stream)), separator_(separator), selected_(std::move(selected)) {}
   Result<bool> next(DataRecord& record, BadRecords& bad) override;
 
  private:
   Result<bool> row(std::vector<std::string>& fields, uint64_t& line, BadRecords& bad);
   bool is_header(const std::vector<std::string>& fields) const;
-  bool numbered() const;
+  bool selects_by_number() const;
   LineReader lines_;
   char separator_;
-  Columns wanted_;
+  Columns selected_;
   std::vector<std::string> columns_;
 };
 
@@ -28,7 +28,7 @@ class TableReader : public FileReader {
 // of speech; otherwise the first column is the token and the last one the tag.
 class ConllReader : public FileReader {
  public:
-  static constexpr size_t kTokens = 65536;
+  static constexpr size_t kMaxTokens = 65536;
   ConllReader(std::unique_ptr<ByteStream> stream, bool universal)
       : lines_(std::move(stream)), universal_(universal) {}
   Result<bool> next(DataRecord& record, BadRecords& bad) override;

@@ -3,7 +3,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMax = int64_t{1} << 31;  // bytes of an array
+constexpr int64_t kMaxBytes = int64_t{1} << 31;  // of an array
 
 Status fill(ByteStream& stream, std::span<char> out) {
   MAKAR_TRY(const size_t n, stream.read(out));
@@ -29,21 +29,21 @@ Result<IdxArray> read_idx(ByteStream& stream) {
     MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(b), 4}));
     const int64_t n = int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3];
     if (n < 1) return error_at(stream.place(), "dimension {} is 0: the array is empty", d);
-    if (count > kMax / n)
+    if (count > kMaxBytes / n)
       return error_at(stream.place(), "dimension {} is {}: the array exceeds the limit of {} bytes", d, n,
-                      kMax);
+                      kMaxBytes);
     out.dims.push_back(n);
     count *= n;
   }
   // Grow with the bytes actually read: the header's sizes are not trusted.
   std::vector<char> block(size_t{1} << 20);
   while (static_cast<int64_t>(out.bytes.size()) < count) {
-    const auto want = std::min<size_t>(block.size(), static_cast<size_t>(count) - out.bytes.size());
-    MAKAR_CHECK_OK(fill(stream, {block.data(), want}));
-    out.bytes.insert(out.bytes.end(), block.begin(), block.begin() + static_cast<std::ptrdiff_t>(want));
+    const auto size = std::min<size_t>(block.size(), static_cast<size_t>(count) - out.bytes.size());
+    MAKAR_CHECK_OK(fill(stream, {block.data(), size}));
+    out.bytes.insert(out.bytes.end(), block.begin(), block.begin() + static_cast<std::ptrdiff_t>(size));
   }
-  MAKAR_TRY(const size_t more, stream.read({block.data(), 1}));
-  if (more != 0) return error_at(stream.place(), "has more than the {} bytes of its dimensions", count);
+  MAKAR_TRY(const size_t extra, stream.read({block.data(), 1}));
+  if (extra != 0) return error_at(stream.place(), "has more than the {} bytes of its dimensions", count);
   return out;
 }
 

@@ -5,7 +5,7 @@ namespace makar {
 Result<bool> LineReader::next(Line& line) {
   line.text.clear();
   line.too_long = false;
-  bool any = false;
+  bool found = false;
   for (;;) {
     if (at_ == block_.size()) {
       block_.resize(size_t{64} << 10);
@@ -14,7 +14,7 @@ Result<bool> LineReader::next(Line& line) {
       at_ = 0;
       if (n == 0) break;
     }
-    any = true;
+    found = true;
     const size_t end = block_.find('\n', at_);
     const size_t stop = end == std::string::npos ? block_.size() : end;
     if (line.text.size() + (stop - at_) > limit_) line.too_long = true, line.text.clear();
@@ -22,7 +22,7 @@ Result<bool> LineReader::next(Line& line) {
     at_ = end == std::string::npos ? stop : stop + 1;
     if (end != std::string::npos) break;
   }
-  if (!any) return false;
+  if (!found) return false;
   line.number = ++number_;
   if (!line.text.empty() && line.text.back() == '\r') line.text.pop_back();
   return true;

@@ -15,9 +15,9 @@ struct Line {
 
 class LineReader {
  public:
-  static constexpr size_t kLimit = size_t{16} << 20;
+  static constexpr size_t kMaxLineBytes = size_t{16} << 20;
 
-  explicit LineReader(std::unique_ptr<ByteStream> stream, size_t limit = kLimit)
+  explicit LineReader(std::unique_ptr<ByteStream> stream, size_t limit = kMaxLineBytes)
       : stream_(std::move(stream)), limit_(limit) {}
   // False at the end of the stream.
   Result<bool> next(Line& line);

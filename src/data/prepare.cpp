@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-// All text of a record that may have another schema than plain text.
+// The text of a record of any schema.
 std::string all_texts(const Json& record, Schema schema) {
   if (const Json* text = text_field(record); text && text->is_string()) return text->get<std::string>();
   if (const auto messages = to_messages(record, schema); messages.ok()) {
@@ -39,15 +39,16 @@ class Writer {
         pool_(pool),
         o_(o),
         counts_(counts),
-        wide_(tokenizer.vocab_size() > 65536),
-        train_(o.folder, "train", wide_, false),
-        validation_(o.folder, "validation", wide_, false) {}
+        ids_32bit_(tokenizer.vocab_size() > 65536),
+        train_(o.folder, "train", ids_32bit_, false),
+        validation_(o.folder, "validation", ids_32bit_, false) {}
 
   Status add(DocumentText document) {
     counts_.bytes += document.text.size();
     buffered_bytes_ += document.text.size();
     texts_.push_back(std::move(document));
-    return buffered_bytes_ >= (size_t{8} << 20) || texts_.size() >= 65536 ? flush() : Status(Done{});
+    constexpr size_t kBatchBytes = size_t{8} << 20, kBatchTexts = 65536;
+    return buffered_bytes_ >= kBatchBytes || texts_.size() >= kBatchTexts ? flush() : Status(Done{});
   }
 
   Status flush() {
@@ -61,10 +62,10 @@ class Writer {
       std::vector<uint32_t>& ids = encoded[i]->ids;
       if (texts_[i].ends && o_.end_of_document >= 0) ids.push_back(static_cast<uint32_t>(o_.end_of_document));
       TokenWriter& writer = texts_[i].validation ? validation_ : train_;
-      open_ = open_ || !ids.empty();
-      if (!open_) continue;  // skip a document without tokens
+      document_open_ = document_open_ || !ids.empty();
+      if (!document_open_) continue;  // skip a document without tokens
       MAKAR_CHECK_OK(writer.add(ids, texts_[i].ends));
-      if (texts_[i].ends) open_ = false;
+      if (texts_[i].ends) document_open_ = false;
     }
     texts_.clear();
     buffered_bytes_ = 0;
@@ -84,26 +85,27 @@ class Writer {
     if (!validation.empty()) splits["validation"] = {{"shards", validation}};
     return splits;
   }
-  bool wide() const { return wide_; }
+  bool ids_32bit() const { return ids_32bit_; }
 
  private:
   const Tokenizer& tokenizer_;
   ThreadPool& pool_;
   const PrepareOptions& o_;
   Prepared& counts_;
-  bool wide_, open_ = false;
+  bool ids_32bit_, document_open_ = false;
   TokenWriter train_, validation_;
   std::vector<DocumentText> texts_;
   size_t buffered_bytes_ = 0;
 };
 
 Status write_manifest(const PrepareOptions& o, const Tokenizer& tokenizer,
-                      const std::vector<std::string>& files, Prepared& counts, Json splits, bool wide) {
+                      const std::vector<std::string>& files, Prepared& counts, Json splits, bool ids_32bit) {
   if (o.validation_at_end && o.validation > 0) {
-    const auto cut = static_cast<uint64_t>(static_cast<double>(counts.tokens) * (1.0 - o.validation));
-    splits["train"]["end"] = cut;
-    splits["validation"] = {{"range_of", "train"}, {"begin", cut}};
-    counts.validation_tokens = counts.tokens - cut, counts.tokens = cut;
+    const auto train_tokens =
+        static_cast<uint64_t>(static_cast<double>(counts.tokens) * (1.0 - o.validation));
+    splits["train"]["end"] = train_tokens;
+    splits["validation"] = {{"range_of", "train"}, {"begin", train_tokens}};
+    counts.validation_tokens = counts.tokens - train_tokens, counts.tokens = train_tokens;
   }
   const std::string text = tokenizer.to_json().dump() + "\n";
   MAKAR_CHECK_OK(write_file(o.folder + "/tokenizer.json", text));
@@ -113,7 +115,7 @@ Status write_manifest(const PrepareOptions& o, const Tokenizer& tokenizer,
     sources.push_back({{"path", file}, {"sha256", sum}});
   }
   const Json manifest = {{"format", "makar-tokens-1"},
-                         {"bits", wide ? 32 : 16},
+                         {"bits", ids_32bit ? 32 : 16},
                          {"vocab_size", tokenizer.vocab_size()},
                          {"tokenizer_sha256", sha256_of(text)},
                          {"schema", counts.schema},
@@ -138,14 +140,15 @@ bool in_validation(std::string_view document, double share, uint64_t seed) {
 
 bool ValidationSplit::selects(std::string_view content) {
   const uint64_t number = seen_++;
-  const bool take = from_ != kNever ? number >= from_ : share_ > 0 && in_validation(content, share_, 0);
-  taken_ += take ? 1 : 0;
-  return take;
+  const bool selected =
+      first_selected_ != kNever ? number >= first_selected_ : share_ > 0 && in_validation(content, share_, 0);
+  selected_ += selected ? 1 : 0;
+  return selected;
 }
 
 std::optional<ValidationSplit> ValidationSplit::tail() const {
-  const bool divided = taken_ > 0 && taken_ < seen_;
-  if (!(share_ > 0) || from_ != kNever || divided || seen_ < 2) return std::nullopt;
+  const bool divided = selected_ > 0 && selected_ < seen_;
+  if (!(share_ > 0) || first_selected_ != kNever || divided || seen_ < 2) return std::nullopt;
   const auto last = static_cast<uint64_t>(std::llround(share_ * static_cast<double>(seen_)));
   return ValidationSplit(share_, seen_ - std::clamp<uint64_t>(last, 1, seen_ - 1));
 }
@@ -156,13 +159,13 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
   Prepared counts;
   Writer writer(tokenizer, pool, options, counts);
   DocumentText document;
-  bool any = false;
+  bool pending = false;
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
-    if (any && (!found || !record.continues)) {
+    if (pending && (!found || !record.continues)) {
       document.ends = true;
       MAKAR_CHECK_OK(writer.add(std::move(document)));
-      any = false;
+      pending = false;
     }
     if (!found) break;
     const auto schema = detect_schema(record.value);
@@ -175,13 +178,13 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
       continue;
     }
     if (counts.schema.empty()) counts.schema = name(*schema);
-    const bool first = !any;
-    if (any) MAKAR_CHECK_OK(writer.add(std::move(document)));
+    const bool first = !pending;
+    if (pending) MAKAR_CHECK_OK(writer.add(std::move(document)));
     const bool validation = first ? !options.validation_at_end && options.validation > 0 &&
                                         in_validation(text, options.validation, options.seed)
                                   : document.validation;
     document = {std::move(text), false, validation};
-    any = true;
+    pending = true;
   }
   MAKAR_TRY(Json splits, writer.finish());
   counts.bad = reader.bad();
@@ -198,7 +201,7 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
                     "there is no text to train on ({} records could not be used{})", counts.bad.count,
                     counts.bad.reported.empty() ? "" : ": " + counts.bad.reported.front());
   MAKAR_CHECK_OK(
-      write_manifest(options, tokenizer, reader.files(), counts, std::move(splits), writer.wide()));
+      write_manifest(options, tokenizer, reader.files(), counts, std::move(splits), writer.ids_32bit()));
   return counts;
 }
 

@@ -42,9 +42,9 @@ bool in_validation(std::string_view document, double share, uint64_t seed);
 // Selects validation examples while reading: a share by content hash, or all from a given index on.
 class ValidationSplit {
  public:
-  explicit ValidationSplit(double share, uint64_t from = kNever) : share_(share), from_(from) {}
+  explicit ValidationSplit(double share, uint64_t first_selected = kNever)
+      : share_(share), first_selected_(first_selected) {}
   bool selects(std::string_view content);
-  uint64_t seen() const { return seen_; }
   // If no example was selected, or all were: a split that selects the last ones. nullopt if no validation is
   // requested or there is only one example.
   std::optional<ValidationSplit> tail() const;
@@ -52,7 +52,7 @@ class ValidationSplit {
  private:
   static constexpr uint64_t kNever = ~uint64_t{0};
   double share_;
-  uint64_t from_, seen_ = 0, taken_ = 0;
+  uint64_t first_selected_, seen_ = 0, selected_ = 0;
 };
 
 }  // namespace makar

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-// Answers may repeat the prompt at their beginning.
+// Removes a copy of the prompt at the beginning of the answer.
 Status without_prompt(const Json& prompt, Json& answer, const std::string& name) {
   if (answer.size() > prompt.size() && std::equal(prompt.begin(), prompt.end(), answer.begin()))
     answer.erase(answer.begin(), answer.begin() + static_cast<std::ptrdiff_t>(prompt.size()));
@@ -50,11 +50,11 @@ Status read_ranks(const Json& record, RankedRecord& out) {
 }
 
 // A prompt and its answer: {"prompt", "completion"} or {"messages"}.
-Status read_answered(const Json& record, Json& prompt, Json& answer) {
+Status read_prompt_and_answer(const Json& record, Json& prompt, Json& answer) {
   MAKAR_TRY(prompt, prompt_turns(record));
-  if (const Json* given = field(record, {"completion", "response"})) {
+  if (const Json* completion = field(record, {"completion", "response"})) {
     if (prompt.empty()) return error_at("", "there is no prompt: add the field 'prompt'");
-    MAKAR_TRY(answer, answer_turns(*given, "completion"));
+    MAKAR_TRY(answer, answer_turns(*completion, "completion"));
     return without_prompt(prompt, answer, "'completion'");
   }
   if (prompt.size() < 2 || prompt.back().value("role", "") != "assistant")
@@ -96,7 +96,7 @@ Result<RatedRecord> to_rating(const Json& record) {
     out.good = *label == 1;
   else
     return error_at("", "'label' must be true or false");
-  MAKAR_CHECK_OK(read_answered(record, out.prompt, out.answer));
+  MAKAR_CHECK_OK(read_prompt_and_answer(record, out.prompt, out.answer));
   return out;
 }
 
@@ -114,7 +114,7 @@ Result<QualityRecord> to_quality(const Json& record) {
                       quote(name.substr(0, 80)));
     out.ratings[name] = rating;
   }
-  MAKAR_CHECK_OK(read_answered(record, out.prompt, out.answer));
+  MAKAR_CHECK_OK(read_prompt_and_answer(record, out.prompt, out.answer));
   return out;
 }
 

@@ -18,26 +18,27 @@ class TextReader : public FileReader {
  public:
   explicit TextReader(std::unique_ptr<ByteStream> stream) : stream_(std::move(stream)) {}
   Result<bool> next(DataRecord& record, BadRecords&) override {
-    while (!ended_ && rest_.size() < kPiece) {
-      const size_t had = rest_.size();
-      rest_.resize(kPiece);
-      MAKAR_TRY(const size_t n, stream_->read({rest_.data() + had, kPiece - had}));
-      rest_.resize(had + n);
+    while (!ended_ && rest_.size() < kPieceBytes) {
+      const size_t old_size = rest_.size();
+      rest_.resize(kPieceBytes);
+      MAKAR_TRY(const size_t n, stream_->read({rest_.data() + old_size, kPieceBytes - old_size}));
+      rest_.resize(old_size + n);
       ended_ = n == 0;
     }
     if (rest_.empty()) return false;
-    size_t cut = rest_.size();
+    size_t piece_end = rest_.size();
     if (!ended_) {
       const size_t line = rest_.rfind('\n');
       if (line != std::string::npos) {
-        cut = line + 1;
+        piece_end = line + 1;
       } else {  // a very long line: split between characters
-        for (int i = 0; i < 3 && cut > 1 && is_utf8_continuation(rest_[cut - 1]); ++i) --cut;
-        if (cut > 1 && static_cast<unsigned char>(rest_[cut - 1]) >= 0xC0) --cut;
+        for (int i = 0; i < 3 && piece_end > 1 && is_utf8_continuation(rest_[piece_end - 1]); ++i)
+          --piece_end;
+        if (piece_end > 1 && static_cast<unsigned char>(rest_[piece_end - 1]) >= 0xC0) --piece_end;
       }
     }
-    const std::string piece = rest_.substr(0, cut);
-    rest_.erase(0, cut);
+    const std::string piece = rest_.substr(0, piece_end);
+    rest_.erase(0, piece_end);
     record.value = {{"text", is_valid_utf8(piece) ? piece : to_valid_utf8(piece)}};
     record.file = stream_->place(), record.line = line_, record.continues = line_ > 1 || started_;
     started_ = true;
@@ -52,7 +53,7 @@ class TextReader : public FileReader {
   bool ended_ = false, started_ = false;
 };
 
-std::string plain_name(const std::string& path) {
+std::string uncompressed_name(const std::string& path) {
   for (const char* end : {".gz", ".zst"})
     if (path.ends_with(end)) return path.substr(0, path.size() - std::string(end).size());
   return path;
@@ -61,7 +62,7 @@ std::string plain_name(const std::string& path) {
 }  // namespace
 
 std::optional<RecordFormat> format_of(const std::string& path) {
-  const std::string name = plain_name(path);
+  const std::string name = uncompressed_name(path);
   const std::pair<const char*, RecordFormat> table[] = {
       {".txt", RecordFormat::kText},    {".md", RecordFormat::kText},      {".text", RecordFormat::kText},
       {".raw", RecordFormat::kText},    {".en", RecordFormat::kText},      {".de", RecordFormat::kText},
@@ -103,23 +104,23 @@ Result<RecordReader> RecordReader::open(const std::vector<DataPath>& paths) {
       reader.columns_.push_back(columns);
       continue;
     }
-    std::vector<std::string> found;
+    std::vector<std::string> files;
     std::error_code code;
     for (fs::recursive_directory_iterator it(path, code), end; !code && it != end; it.increment(code)) {
       if (it->path().filename().string().starts_with(".")) {
         if (it->is_directory(code)) it.disable_recursion_pending();
         continue;
       }
-      if (it->is_regular_file(code) && format_of(it->path().string())) found.push_back(it->path().string());
+      if (it->is_regular_file(code) && format_of(it->path().string())) files.push_back(it->path().string());
     }
     if (code) return error_of(Error::Kind::kIo, path, "cannot list the folder: {}", code.message());
-    if (found.empty())
+    if (files.empty())
       return error_of(
           Error::Kind::kNotFound, path,
           "the folder holds no dataset (.txt, .md, .jsonl, .json, .csv, .tsv, .conll, .conllu, each also "
           "as .gz or .zst)");
-    std::sort(found.begin(), found.end());
-    reader.files_.insert(reader.files_.end(), found.begin(), found.end());
+    std::sort(files.begin(), files.end());
+    reader.files_.insert(reader.files_.end(), files.begin(), files.end());
     reader.columns_.resize(reader.files_.size(), columns);
   }
   return reader;
@@ -136,7 +137,7 @@ Result<std::string> fingerprint(const std::vector<DataPath>& paths) {
     sum.add(fmt::format("{} {} {}\n", file, size, time));
   }
   for (const DataPath& path : paths)
-    for (const auto& [ours, theirs] : path.columns) sum.add(fmt::format("{}={}\n", ours, theirs));
+    for (const auto& [field_name, column] : path.columns) sum.add(fmt::format("{}={}\n", field_name, column));
   return sum.hex();
 }
 
@@ -145,15 +146,15 @@ bool RecordReader::rename(DataRecord& record) {
   const Columns& columns = columns_[next_file_ - 1];
   if (columns.empty()) return true;
   Json out = record.value.is_object() ? record.value : Json::object();
-  for (const auto& [ours, theirs] : columns) {
-    if (!record.value.is_object() || !record.value.contains(theirs)) {
+  for (const auto& [field_name, column] : columns) {
+    if (!record.value.is_object() || !record.value.contains(column)) {
       bad_.add_once(record.place(),
-                    fmt::format("has no field '{}'; its fields are: {}", theirs, field_names(record.value)));
+                    fmt::format("has no field '{}'; its fields are: {}", column, field_names(record.value)));
       return false;
     }
-    out.erase(theirs);
+    out.erase(column);
   }
-  for (const auto& [ours, theirs] : columns) out[ours] = record.value[theirs];
+  for (const auto& [field_name, column] : columns) out[field_name] = record.value[column];
   record.value = std::move(out);
   return true;
 }

@@ -33,21 +33,21 @@ struct DataPath {
 
 // Skipped records: how many, and the first reasons.
 struct BadRecords {
-  static constexpr size_t kReported = 10;
+  static constexpr size_t kMaxReported = 10;
   uint64_t count = 0;
   std::vector<std::string> reported;
-  void add(const std::string& place, const std::string& why) {
+  void add(const std::string& place, const std::string& reason) {
     ++count;
-    if (reported.size() < kReported) reported.push_back(place + ": " + why);
+    if (reported.size() < kMaxReported) reported.push_back(place + ": " + reason);
   }
   // For a reason that may apply to every record of a file: reported only once.
-  void add_once(const std::string& place, const std::string& why) {
+  void add_once(const std::string& place, const std::string& reason) {
     for (const std::string& line : reported)
-      if (line.ends_with(why)) {
+      if (line.ends_with(reason)) {
         ++count;
         return;
       }
-    add(place, why);
+    add(place, reason);
   }
 };
 
@@ -55,10 +55,10 @@ enum class RecordFormat { kText, kJsonl, kJson, kCsv, kTsv, kConll, kConllu };
 // The format by file name, ignoring .gz and .zst; nullopt if the name does not determine it.
 std::optional<RecordFormat> format_of(const std::string& path);
 
-// Reads one file. A piece of plain text has at most kPiece bytes and ends at a line break if possible.
+// Reads one file. A piece of plain text has at most kPieceBytes bytes and ends at a line break if possible.
 class FileReader {
  public:
-  static constexpr size_t kPiece = size_t{1} << 20;
+  static constexpr size_t kPieceBytes = size_t{1} << 20;
   virtual ~FileReader() = default;
   virtual Result<bool> next(DataRecord& record, BadRecords& bad) = 0;
   static std::unique_ptr<FileReader> make(std::unique_ptr<ByteStream> stream, RecordFormat format,

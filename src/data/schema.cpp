@@ -150,11 +150,11 @@ std::string field_names(const Json& record) {
   return out;
 }
 
-std::string unknown_fields(const Json& record, std::initializer_list<Schema> wanted) {
-  std::string known, example;
+std::string unknown_fields(const Json& record, std::initializer_list<Schema> expected) {
+  std::string expected_fields, example;
   for (const Row& row : kRows)
-    if (std::find(wanted.begin(), wanted.end(), row.schema) != wanted.end()) {
-      known += (known.empty() ? "" : " | ") + std::string(row.fields);
+    if (std::find(expected.begin(), expected.end(), row.schema) != expected.end()) {
+      expected_fields += (expected_fields.empty() ? "" : " | ") + std::string(row.fields);
       if (example.empty() || row.schema == Schema::kPromptCompletion) example = row.fields;
     }
   std::string columns;  // "prompt, completion" as ",prompt=FIELD,completion=FIELD"
@@ -164,7 +164,7 @@ std::string unknown_fields(const Json& record, std::initializer_list<Schema> wan
     at = end + 2;
   }
   return fmt::format("its fields ({}) match no schema expected here ({}); map them after the path: PATH{}",
-                     field_names(record), known, columns);
+                     field_names(record), expected_fields, columns);
 }
 
 std::optional<Schema> detect_schema(const Json& record) {
@@ -188,8 +188,9 @@ std::optional<Schema> detect_schema(const Json& record) {
 }
 
 Result<Json> read_turns(const Json& list, const char* name) {
-  const bool named = list.is_array() && !list.empty() && list[0].is_object() && list[0].contains("from");
-  return named ? from_turns(list, "from", "value", name) : from_turns(list, "role", "content", name);
+  const bool is_sharegpt =
+      list.is_array() && !list.empty() && list[0].is_object() && list[0].contains("from");
+  return is_sharegpt ? from_turns(list, "from", "value", name) : from_turns(list, "role", "content", name);
 }
 
 Result<Json> to_messages(const Json& record, Schema schema) {

@@ -34,9 +34,9 @@ std::vector<std::string> schema_names();
 std::optional<Schema> detect_schema(const Json& record);
 // "'review', 'stars'": the fields of a record.
 std::string field_names(const Json& record);
-// The message for a record of an unexpected schema: its fields, the fields of the wanted schemas, and how to
-// name columns.
-std::string unknown_fields(const Json& record, std::initializer_list<Schema> wanted);
+// The message for a record of an unexpected schema: its fields, the fields of the expected schemas, and how
+// to map columns.
+std::string unknown_fields(const Json& record, std::initializer_list<Schema> expected);
 // Whether any schema has a field of this name; for table headers and columns of --datasets.
 bool is_field_name(const std::string& name);
 

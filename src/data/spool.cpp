@@ -25,7 +25,8 @@ class UnnamedFile {
 
   Status append(std::string_view bytes) {
     buffer_.append(bytes);
-    return buffer_.size() >= (size_t{1} << 20) ? flush() : Status(Done{});
+    constexpr size_t kBufferBytes = size_t{1} << 20;
+    return buffer_.size() >= kBufferBytes ? flush() : Status(Done{});
   }
 
   Status read(uint64_t at, void* to, size_t size) {
@@ -44,11 +45,11 @@ class UnnamedFile {
   Status flush() {
     std::string_view rest = buffer_;
     while (!rest.empty()) {
-      const ssize_t put = ::pwrite(fd_, rest.data(), rest.size(), static_cast<off_t>(written_));
-      if (put < 0 && errno == EINTR) continue;
-      if (put < 0) return io_error(folder_, "write a temporary file");
-      written_ += static_cast<uint64_t>(put);
-      rest.remove_prefix(static_cast<size_t>(put));
+      const ssize_t n = ::pwrite(fd_, rest.data(), rest.size(), static_cast<off_t>(written_));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return io_error(folder_, "write a temporary file");
+      written_ += static_cast<uint64_t>(n);
+      rest.remove_prefix(static_cast<size_t>(n));
     }
     buffer_.clear();
     return Done{};
@@ -86,7 +87,7 @@ Status Spool::add(std::string_view bytes) {
 
 Result<std::string> Spool::read(size_t at) const {
   Files& f = *files_;
-  check(at < f.count, "the index is below the size of the spool");
+  check(at < f.count, "the index is beyond the end of the spool");
   uint64_t range[2] = {0, 0};
   if (at == 0)
     MAKAR_CHECK_OK(f.ends.read(0, &range[1], sizeof(uint64_t)));

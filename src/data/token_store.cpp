@@ -48,7 +48,7 @@ Status TokenWriter::close() {
 Status TokenWriter::add(std::span<const uint32_t> ids, bool ends, std::span<const uint8_t> mask) {
   check(mask.size() == (masked_ ? ids.size() : 0), "one mask byte per token");
   if (!ids_) MAKAR_CHECK_OK(open());
-  if (wide_) {
+  if (ids_32bit_) {
     MAKAR_CHECK_OK(ids_->write(std::as_bytes(ids)));
   } else {
     const std::vector<uint16_t> narrow(ids.begin(), ids.end());
@@ -82,8 +82,8 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
   MAKAR_TRY(const Config range, splits.object(split));
   TokenStore store;
   MAKAR_TRY(store.vocab_, manifest.integer("vocab_size", 1, int64_t{1} << 31));
-  MAKAR_TRY(const std::string of, range.text_or("range_of", split));
-  MAKAR_TRY(const Config stored_split, splits.object(of));
+  MAKAR_TRY(const std::string stored_name, range.text_or("range_of", split));
+  MAKAR_TRY(const Config stored_split, splits.object(stored_name));
   if (!stored_split.json().contains("shards") || !stored_split.json()["shards"].is_array())
     return stored_split.wrong("shards", "must be a list");
   const size_t width = bits == 32 ? 4 : 2;
@@ -92,7 +92,7 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
     MAKAR_TRY(const std::string name, shard.text("name"));
     if (name.find('/') != std::string::npos) return shard.wrong("name", "must be a file of the folder");
     Shard s;
-    s.wide = bits == 32, s.begin = store.tokens_;
+    s.ids_32bit = bits == 32, s.begin = store.tokens_;
     MAKAR_TRY(s.tokens, shard.integer("tokens", 0, int64_t{1} << 40));
     MAKAR_TRY(const int64_t documents, shard.integer("documents", 0, int64_t{1} << 40));
     MAKAR_TRY(const bool masked, shard.boolean_or("masked", false));
@@ -104,9 +104,9 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
       return error_at(path,
                       "the shard's files have other sizes than manifest.json says; prepare the data again");
     MAKAR_TRY(const std::string sum, shard.text_or("sha256", ""));
-    Sha256 found;
-    found.add(s.ids->bytes());
-    if (!sum.empty() && found.hex() != sum)
+    Sha256 actual;
+    actual.add(s.ids->bytes());
+    if (!sum.empty() && actual.hex() != sum)
       return error_at(path + ".tokens", "does not match its hash in manifest.json; prepare the data again");
     if (masked) {
       MAKAR_TRY(s.mask, MappedFile::open(path + ".mask"));
@@ -137,11 +137,11 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
 
 // Keeps tokens [begin, end); truncates documents at both edges.
 void TokenStore::trim(int64_t begin, int64_t end) {
-  std::vector<int64_t> kept;
+  std::vector<int64_t> trimmed_ends;
   for (const int64_t e : ends_)
-    if (e > begin && e < end) kept.push_back(e - begin);
-  if (end > begin) kept.push_back(end - begin);
-  ends_ = std::move(kept);
+    if (e > begin && e < end) trimmed_ends.push_back(e - begin);
+  if (end > begin) trimmed_ends.push_back(end - begin);
+  ends_ = std::move(trimmed_ends);
   offset_ = begin, tokens_ = end - begin;
 }
 
@@ -149,7 +149,7 @@ TokenStore TokenStore::from_memory(const std::vector<std::vector<uint32_t>>& doc
                                    const std::vector<std::vector<uint8_t>>& masks) {
   TokenStore store;
   Shard s;
-  s.wide = true;
+  s.ids_32bit = true;
   for (size_t d = 0; d < documents.size(); ++d) {
     if (documents[d].empty()) continue;
     s.memory_ids.insert(s.memory_ids.end(), documents[d].begin(), documents[d].end());
@@ -162,7 +162,7 @@ TokenStore TokenStore::from_memory(const std::vector<std::vector<uint32_t>>& doc
   return store;
 }
 
-std::vector<TokenRange> TokenStore::cut(int64_t begin, int64_t end) const {
+std::vector<TokenRange> TokenStore::document_ranges(int64_t begin, int64_t end) const {
   std::vector<TokenRange> out;
   auto it = std::upper_bound(ends_.begin(), ends_.end(), begin);
   for (; begin < end && it != ends_.end(); ++it) {
@@ -181,7 +181,7 @@ std::vector<int64_t> TokenStore::read(TokenRange range) const {
     for (int64_t i = from - s.begin; i < to - s.begin; ++i) {
       if (!s.memory_ids.empty())
         out.push_back(s.memory_ids[static_cast<size_t>(i)]);
-      else if (s.wide)
+      else if (s.ids_32bit)
         out.push_back(reinterpret_cast<const uint32_t*>(s.ids->bytes().data())[i]);
       else
         out.push_back(reinterpret_cast<const uint16_t*>(s.ids->bytes().data())[i]);

@@ -16,13 +16,13 @@ namespace makar {
 
 class MappedFile;
 
-// Writes the shards of one split. `wide`: ids of 32 bits instead of 16. A document is ids and, if the writer
-// is `masked`, one mask byte per id.
+// Writes the shards of one split. `ids_32bit`: ids have 32 bits instead of 16. A document is ids and, if the
+// writer is `masked`, one mask byte per id.
 class TokenWriter {
  public:
   static constexpr uint64_t kShardTokens = uint64_t{1} << 28;
-  TokenWriter(std::string folder, std::string split, bool wide, bool masked)
-      : folder_(std::move(folder)), split_(std::move(split)), wide_(wide), masked_(masked) {}
+  TokenWriter(std::string folder, std::string split, bool ids_32bit, bool masked)
+      : folder_(std::move(folder)), split_(std::move(split)), ids_32bit_(ids_32bit), masked_(masked) {}
   // Appends to the current document; `ends` closes it.
   Status add(std::span<const uint32_t> ids, bool ends, std::span<const uint8_t> mask = {});
   // Closes the last shard; returns the list of shards for the manifest.
@@ -34,7 +34,7 @@ class TokenWriter {
   Status open();
   Status close();
   std::string folder_, split_;
-  bool wide_, masked_;
+  bool ids_32bit_, masked_;
   std::optional<FileWriter> ids_, index_, mask_;
   uint64_t shard_tokens_ = 0, shard_documents_ = 0, tokens_ = 0, documents_ = 0;
   Json shards_ = Json::array();
@@ -61,7 +61,7 @@ class TokenStore {
     return {d == 0 ? 0 : ends_[static_cast<size_t>(d - 1)], ends_[static_cast<size_t>(d)]};
   }
   // The parts of documents in [begin, end), one range per document.
-  std::vector<TokenRange> cut(int64_t begin, int64_t end) const;
+  std::vector<TokenRange> document_ranges(int64_t begin, int64_t end) const;
   std::vector<int64_t> read(TokenRange range) const;
   std::vector<uint8_t> mask(TokenRange range) const;  // all 1 if there is no mask
   bool masked() const;
@@ -72,7 +72,7 @@ class TokenStore {
     std::shared_ptr<const MappedFile> ids, mask;
     std::vector<uint32_t> memory_ids;  // of from_memory(), instead of the files
     std::vector<uint8_t> memory_mask;
-    bool wide = false;
+    bool ids_32bit = false;
     int64_t begin = 0, tokens = 0;
   };
   void trim(int64_t begin, int64_t end);

@@ -19,9 +19,9 @@ Status write_texts(const std::vector<DataPath>& paths, const std::string& file) 
   for (DataRecord record;;) {
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
-    bool any = false;
+    bool has_text = false;
     const auto add = [&](const std::string& text) -> Status {
-      any = true;
+      has_text = true;
       return out.write(text);
     };
     if (const Json* text = text_field(record.value); text && text->is_string()) {
@@ -30,7 +30,7 @@ Status write_texts(const std::vector<DataPath>& paths, const std::string& file) 
       for (const auto& item : record.value.items())
         if (item.value().is_string()) MAKAR_CHECK_OK(add(item.value().get_ref<const std::string&>() + "\n"));
     }
-    if (any && format_of(record.file).value_or(RecordFormat::kText) != RecordFormat::kText)
+    if (has_text && format_of(record.file).value_or(RecordFormat::kText) != RecordFormat::kText)
       MAKAR_CHECK_OK(out.write(std::string_view("\n")));
   }
   return out.commit();
@@ -38,7 +38,7 @@ Status write_texts(const std::vector<DataPath>& paths, const std::string& file) 
 
 }  // namespace
 
-Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTokenizer& wanted,
+Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTokenizer& new_tokenizer,
                                 ThreadPool& pool) {
   using Kind = TrainSettings::Model;
   struct Row {
@@ -55,17 +55,17 @@ Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTok
   const Row* row = nullptr;
   for (const Row& r : kTokenizers) {
     known.emplace_back(r.name);
-    if (wanted.kind == r.name) row = &r;
+    if (new_tokenizer.kind == r.name) row = &r;
   }
   if (!row)
-    return error_at("tokenizer", "unknown tokenizer '{}'{}; expected a file, or one of: {}", wanted.kind,
-                    did_you_mean(wanted.kind, known), fmt::join(known, ", "));
+    return error_at("tokenizer", "unknown tokenizer '{}'{}; expected a file, or one of: {}",
+                    new_tokenizer.kind, did_you_mean(new_tokenizer.kind, known), fmt::join(known, ", "));
   s.model = row->kind;
-  s.special_tokens = wanted.special;
+  s.special_tokens = new_tokenizer.special;
   MAKAR_TRY(s.pipeline, TrainPipeline::named(row->pipeline, s.special_tokens));
-  s.vocab_size = static_cast<size_t>(wanted.vocab_size);
-  MAKAR_CHECK_OK(make_folder(wanted.scratch));
-  const std::string file = wanted.scratch + "/texts.txt";
+  s.vocab_size = static_cast<size_t>(new_tokenizer.vocab_size);
+  MAKAR_CHECK_OK(make_folder(new_tokenizer.folder));
+  const std::string file = new_tokenizer.folder + "/texts.txt";
   MAKAR_CHECK_OK(write_texts(paths, file));
   auto report = [&]() -> Result<TrainReport> {
     MAKAR_TRY(auto corpus, Corpus::open({{file}, false, "text", 1.0, 0}));

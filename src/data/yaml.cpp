@@ -7,11 +7,13 @@ namespace {
 
 // yaml-cpp parses nested nodes recursively, so nesting is limited before parsing.
 Status check_yaml_depth(const std::string& text, const std::string& place, const char* what) {
-  int depth = 0, max = 0;
+  constexpr int kMaxBrackets = 16;
+  constexpr size_t kMaxIndent = 200;
+  int depth = 0, max_depth = 0;
   size_t indent = 0, column = 0;
   bool leading = true;
   for (const char c : text) {
-    if (c == '[' || c == '{') max = std::max(max, ++depth);
+    if (c == '[' || c == '{') max_depth = std::max(max_depth, ++depth);
     if (c == ']' || c == '}') --depth;
     if (c == '\n')
       column = 0, leading = true;
@@ -20,7 +22,7 @@ Status check_yaml_depth(const std::string& text, const std::string& place, const
     else
       leading = false;
   }
-  if (max > 16 || indent > 200)
+  if (max_depth > kMaxBrackets || indent > kMaxIndent)
     return error_of(Error::Kind::kLimit, place, "is nested too deeply for a {}", what);
   return Done{};
 }
@@ -28,8 +30,8 @@ Status check_yaml_depth(const std::string& text, const std::string& place, const
 }  // namespace
 
 Result<YAML::Node> parse_yaml(const std::string& text, const std::string& place, const char* what) {
-  if (text.size() > kYamlBytes)
-    return error_of(Error::Kind::kLimit, place, "is larger than {} bytes, the limit of a {}", kYamlBytes,
+  if (text.size() > kMaxYamlBytes)
+    return error_of(Error::Kind::kLimit, place, "is larger than {} bytes, the limit of a {}", kMaxYamlBytes,
                     what);
   MAKAR_CHECK_OK(check_yaml_depth(text, place, what));
   try {

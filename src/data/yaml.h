@@ -8,7 +8,7 @@
 
 namespace makar {
 
-constexpr size_t kYamlBytes = size_t{1} << 20;
+constexpr size_t kMaxYamlBytes = size_t{1} << 20;
 
 // `what`: the kind of file, for errors ("recipe"). An empty document is a null node.
 Result<YAML::Node> parse_yaml(const std::string& text, const std::string& place, const char* what);

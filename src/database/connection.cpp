@@ -13,9 +13,9 @@ Status SqlConnection::run(const std::string& sql, const SqlRow& values) const {
 }
 
 Result<int64_t> SqlConnection::number(const std::string& sql, const SqlRow& values) const {
-  MAKAR_TRY(const auto found, rows(sql, values));
-  if (found.empty() || found[0].empty()) return error_at(path_, "a statement returned no number");
-  return sql_number(found[0][0]);
+  MAKAR_TRY(const auto result, rows(sql, values));
+  if (result.empty() || result[0].empty()) return error_at(path_, "a statement returned no number");
+  return sql_number(result[0][0]);
 }
 
 SqlTransaction::~SqlTransaction() {

@@ -18,7 +18,7 @@ bool is_postgres_address(const std::string& path) {
 
 #ifndef MAKAR_POSTGRES
 
-std::string shown_postgres_address(const std::string&) { return "postgresql:"; }
+std::string postgres_address_without_password(const std::string&) { return "postgresql:"; }
 
 void Postgres::Close::operator()(pg_conn*) const {}
 Result<Postgres> Postgres::open(const std::string&) {
@@ -43,8 +43,8 @@ Result<std::vector<std::string>> Postgres::describe(const std::string&) const {
 namespace {
 
 constexpr const char* kConnectSeconds = "10";
-constexpr std::chrono::seconds kStopTime(5);  // until a cancelled statement must have ended
-constexpr int64_t kWriterLock = 0x6D6B6978;   // the key of the advisory lock that writers take
+constexpr std::chrono::seconds kCancelTimeout(5);  // until a cancelled statement must have ended
+constexpr int64_t kWriterLock = 0x6D6B6978;        // the key of the advisory lock that writers take
 // Types of columns (pg_type.h of the server).
 constexpr Oid kBool = 16, kBytes = 17, kInt8 = 20, kInt2 = 21, kInt4 = 23, kFloat4 = 700, kFloat8 = 701;
 
@@ -106,9 +106,9 @@ SqlValue column(const PGresult* result, int row, int at) {
       return std::strtod(bytes, nullptr);
     case kBytes: {
       size_t length = 0;
-      unsigned char* plain = PQunescapeBytea(reinterpret_cast<const unsigned char*>(bytes), &length);
-      SqlBlob out{std::string(reinterpret_cast<const char*>(plain), plain ? length : 0)};
-      PQfreemem(plain);
+      unsigned char* unescaped = PQunescapeBytea(reinterpret_cast<const unsigned char*>(bytes), &length);
+      SqlBlob out{std::string(reinterpret_cast<const char*>(unescaped), unescaped ? length : 0)};
+      PQfreemem(unescaped);
       return out;
     }
     default:
@@ -116,15 +116,15 @@ SqlValue column(const PGresult* result, int row, int at) {
   }
 }
 
-// Without control characters, and not too long.
-std::string shown_part(const char* text) {
+// A part of an address for messages: without control characters, at most 200 bytes.
+std::string printable_part(const char* text) {
   const std::string quoted = quote(text ? text : "", 200);
   return quoted.substr(1, quoted.size() - 2);
 }
 
-std::string shown_address(const char* host, const char* port, const char* database) {
-  return fmt::format("postgresql://{}{}{}/{}", shown_part(host), port && *port ? ":" : "", shown_part(port),
-                     shown_part(database));
+std::string printable_address(const char* host, const char* port, const char* database) {
+  return fmt::format("postgresql://{}{}{}/{}", printable_part(host), port && *port ? ":" : "",
+                     printable_part(port), printable_part(database));
 }
 
 // The first line of a message of libpq, which ends in a line break.
@@ -136,7 +136,7 @@ std::string first_line(const char* message) {
 
 }  // namespace
 
-std::string shown_postgres_address(const std::string& address) {
+std::string postgres_address_without_password(const std::string& address) {
   std::string host, port, database;
   if (PQconninfoOption* const options = PQconninfoParse(address.c_str(), nullptr)) {
     for (const PQconninfoOption* o = options; o->keyword; ++o) {
@@ -147,7 +147,7 @@ std::string shown_postgres_address(const std::string& address) {
     }
     PQconninfoFree(options);
   }
-  return shown_address(host.c_str(), port.c_str(), database.c_str());
+  return printable_address(host.c_str(), port.c_str(), database.c_str());
 }
 
 void Postgres::Close::operator()(pg_conn* connection) const { PQfinish(connection); }
@@ -155,17 +155,17 @@ void Postgres::Close::operator()(pg_conn* connection) const { PQfinish(connectio
 Error Postgres::error(const pg_result* result) const {
   const char* primary = result ? PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY) : nullptr;
   const char* state = result ? PQresultErrorField(result, PG_DIAG_SQLSTATE) : nullptr;
-  const bool limit = state && (std::strncmp(state, "53", 2) == 0 || std::strncmp(state, "54", 2) == 0);
-  return error_of(limit ? Error::Kind::kLimit : Error::Kind::kIo, path(), "{}",
+  const bool is_limit = state && (std::strncmp(state, "53", 2) == 0 || std::strncmp(state, "54", 2) == 0);
+  return error_of(is_limit ? Error::Kind::kLimit : Error::Kind::kIo, path(), "{}",
                   first_line(primary ? primary : PQerrorMessage(connection_.get())));
 }
 
 Result<Postgres> Postgres::open(const std::string& address) {
-  char* wrong = nullptr;
-  PQconninfoOption* const options = PQconninfoParse(address.c_str(), &wrong);
+  char* message = nullptr;
+  PQconninfoOption* const options = PQconninfoParse(address.c_str(), &message);
   if (!options) {
     // The message may quote the address with its password: it is left out.
-    PQfreemem(wrong);
+    PQfreemem(message);
     return error_at(
         "PostgreSQL address",
         "cannot be read; expected postgresql://USER@HOST:PORT/DATABASE, with special characters as "
@@ -177,14 +177,14 @@ Result<Postgres> Postgres::open(const std::string& address) {
   std::unique_ptr<pg_conn, Close> connection(PQconnectdbParams(keys, values, 1));
   if (!connection) return error_of(Error::Kind::kIo, "PostgreSQL", "no memory for a connection");
   if (PQstatus(connection.get()) != CONNECTION_OK)
-    return error_of(Error::Kind::kIo, shown_postgres_address(address), "cannot connect: {}",
+    return error_of(Error::Kind::kIo, postgres_address_without_password(address), "cannot connect: {}",
                     first_line(PQerrorMessage(connection.get())));
   PQsetNoticeProcessor(
       connection.get(), [](void*, const char*) {}, nullptr);
   PQsetClientEncoding(connection.get(), "UTF8");
-  const std::string shown =
-      shown_address(PQhost(connection.get()), PQport(connection.get()), PQdb(connection.get()));
-  return Postgres(std::move(connection), shown);
+  const std::string printable =
+      printable_address(PQhost(connection.get()), PQport(connection.get()), PQdb(connection.get()));
+  return Postgres(std::move(connection), printable);
 }
 
 Status Postgres::each(const std::string& sql, const SqlRow& values,
@@ -250,7 +250,7 @@ Status Postgres::stream(const std::string& sql, std::chrono::steady_clock::time_
   if (!PQsendQueryParams(c, sql.c_str(), 0, nullptr, nullptr, nullptr, nullptr, 0)) return error(nullptr);
   PQsetSingleRowMode(c);
   Status out = Done{};
-  bool stopped = false, late = false;
+  bool stopped = false, timed_out = false;
   const auto stop = [&] {
     stopped = true;
     char ignored[256];
@@ -262,14 +262,15 @@ Status Postgres::stream(const std::string& sql, std::chrono::steady_clock::time_
   std::vector<Cell> row;
   for (;;) {
     while (PQisBusy(c)) {
-      const auto left =
+      const auto time_left =
           std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
       pollfd waiting{PQsocket(c), POLLIN, 0};
-      if (left.count() <= 0 || poll(&waiting, 1, static_cast<int>(left.count()) + 1) == 0) {
-        if (late) return error_of(Error::Kind::kIo, path(), "the server did not stop a cancelled statement");
-        late = true;
+      if (time_left.count() <= 0 || poll(&waiting, 1, static_cast<int>(time_left.count()) + 1) == 0) {
+        if (timed_out)
+          return error_of(Error::Kind::kIo, path(), "the server did not stop a cancelled statement");
+        timed_out = true;
         out = error_of(Error::Kind::kLimit, path(), "the statement took too long");
-        deadline += kStopTime;
+        deadline += kCancelTimeout;
         stop();
       } else if (!PQconsumeInput(c)) {
         return error(nullptr);

@@ -14,7 +14,7 @@ namespace makar {
 // Whether a path is the address of a PostgreSQL database: postgresql://... or postgres://...
 bool is_postgres_address(const std::string& path);
 // The address for messages: host, port and database, without password and options.
-std::string shown_postgres_address(const std::string& address);
+std::string postgres_address_without_password(const std::string& address);
 
 class Postgres : public SqlConnection {
  public:

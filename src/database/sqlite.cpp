@@ -6,7 +6,7 @@ namespace makar {
 namespace {
 
 constexpr int kBusyMilliseconds = 5000;  // timeout while another process locks the file
-constexpr size_t kPreparedStatements = 256;
+constexpr size_t kMaxPreparedStatements = 256;
 
 int bind(sqlite3_stmt* statement, int at, const SqlValue& value) {
   if (const auto* number = std::get_if<int64_t>(&value)) return sqlite3_bind_int64(statement, at, *number);
@@ -51,10 +51,10 @@ struct Reset {
 void Database::Close::operator()(sqlite3* connection) const { sqlite3_close_v2(connection); }
 void Database::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
 
-Error Database::error(const char* doing) const {
+Error Database::error(const char* failure) const {
   const int code = sqlite3_errcode(connection_.get());
   return error_of(code == SQLITE_FULL || code == SQLITE_TOOBIG ? Error::Kind::kLimit : Error::Kind::kIo,
-                  path(), "{}: {}", doing, sqlite3_errmsg(connection_.get()));
+                  path(), "{}: {}", failure, sqlite3_errmsg(connection_.get()));
 }
 
 Result<Database> Database::open(const std::string& path, const DatabaseOptions& options) {
@@ -81,7 +81,7 @@ Result<sqlite3_stmt*> Database::prepare(const std::string& sql) const {
       SQLITE_OK)
     return error("cannot prepare a statement");
   Statement statement(raw);
-  if (prepared_.size() >= kPreparedStatements) prepared_.clear();
+  if (prepared_.size() >= kMaxPreparedStatements) prepared_.clear();
   prepared_[sql] = std::move(statement);
   return raw;
 }

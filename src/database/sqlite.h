@@ -43,7 +43,7 @@ class Database : public SqlConnection {
   using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
   Database(std::unique_ptr<sqlite3, Close> connection, std::string path)
       : SqlConnection(std::move(path)), connection_(std::move(connection)) {}
-  Error error(const char* doing) const;
+  Error error(const char* failure) const;
   Result<sqlite3_stmt*> prepare(const std::string& sql) const;
 
   std::unique_ptr<sqlite3, Close> connection_;

@@ -54,7 +54,7 @@ Result<Json> UrlModel::post(const std::string& route, Json body) const {
   if (!o_.model.empty()) body["model"] = o_.model;
   const DownloadRequest request{o_.url + route, o_.token};
   for (int attempt = 0;; ++attempt) {
-    MAKAR_TRY(const HttpAnswer answer, http_post_json(request, body.dump(), kMaxAnswerBytes));
+    MAKAR_TRY(const HttpClientResponse answer, http_post_json(request, body.dump(), kMaxAnswerBytes));
     if (answer.status == 200) return parse_json(answer.body, request.url);
     const bool retry = answer.status == 429 || answer.status >= 500;
     if (!retry || attempt == kMaxRetries)

@@ -83,8 +83,8 @@ Status receive(CURL* curl, const DownloadRequest& request, MemoryTarget& memory,
 struct FileTarget {
   CURL* curl;
   std::FILE* file;
-  uint64_t resumed = 0, bytes = 0;
-  bool started = false, written = true, cancelled = false;
+  uint64_t resumed = 0, bytes = 0;  // size of the file at the start, and now
+  bool started = false, write_ok = true, cancelled = false;
   const std::function<bool(uint64_t)>& progress;
 };
 
@@ -97,11 +97,11 @@ size_t add_to_file(char* data, size_t, size_t size, void* target) {
     t.started = true;
     if (status == 200 && t.resumed > 0) {  // the server does not resume: it sends the whole file
       if (std::fseek(t.file, 0, SEEK_SET) != 0 || ftruncate(fileno(t.file), 0) != 0)
-        return t.written = false, 0;
+        return t.write_ok = false, 0;
       t.bytes = 0;
     }
   }
-  if (std::fwrite(data, 1, size, t.file) != size) return t.written = false, 0;
+  if (std::fwrite(data, 1, size, t.file) != size) return t.write_ok = false, 0;
   t.bytes += size;
   if (t.progress && !t.progress(t.bytes)) return t.cancelled = true, 0;
   return size;
@@ -120,8 +120,8 @@ Result<std::string> http_get(const DownloadRequest& request, size_t limit) {
   return std::move(memory.body);
 }
 
-Result<HttpAnswer> http_post_json(const DownloadRequest& request, const std::string& body, size_t limit,
-                                  int64_t seconds) {
+Result<HttpClientResponse> http_post_json(const DownloadRequest& request, const std::string& body,
+                                          size_t limit, int64_t seconds) {
   char message[CURL_ERROR_SIZE] = "";
   MAKAR_TRY(const CurlHandle handle, make_handle(request, message));
   MemoryTarget memory{{}, limit};
@@ -134,7 +134,7 @@ Result<HttpAnswer> http_post_json(const DownloadRequest& request, const std::str
   curl_easy_setopt(handle.get(), CURLOPT_LOW_SPEED_TIME,
                    static_cast<long>(seconds));  // generating text may take long
   MAKAR_CHECK_OK(receive(handle.get(), request, memory, message));
-  HttpAnswer out;
+  HttpClientResponse out;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &out.status);
   out.body = std::move(memory.body);
   return out;
@@ -156,7 +156,7 @@ Status http_download(const DownloadRequest& request, const std::string& path,
   const std::string range = fmt::format("{}-", target.resumed);
   if (target.resumed > 0) curl_easy_setopt(handle.get(), CURLOPT_RANGE, range.c_str());
   const CURLcode code = curl_easy_perform(handle.get());
-  if (!target.written) return io_error(path, "write");
+  if (!target.write_ok) return io_error(path, "write");
   if (std::fflush(file.get()) != 0 || fsync(fileno(file.get())) != 0) return io_error(path, "write");
   if (target.cancelled) return error_of(Error::Kind::kIo, request.url, "the download was cancelled");
   if (code != CURLE_OK) return transfer_error(request, code, message);

@@ -20,14 +20,14 @@ struct DownloadRequest {
 // status 404, kUnsupported for 401 and 403, kLimit.
 Result<std::string> http_get(const DownloadRequest& request, size_t limit);
 
-struct HttpAnswer {
+struct HttpClientResponse {
   long status = 0;
   std::string body;
 };
-// Posts a JSON body and returns the response, whatever its status. Errors: kIo if the host cannot be reached
+// Posts a JSON body and returns the response with any status. Errors: kIo if the host cannot be reached
 // or stalls for `seconds`, kLimit.
-Result<HttpAnswer> http_post_json(const DownloadRequest& request, const std::string& body, size_t limit,
-                                  int64_t seconds = 600);
+Result<HttpClientResponse> http_post_json(const DownloadRequest& request, const std::string& body,
+                                          size_t limit, int64_t seconds = 600);
 
 // Resumes the download to `path`, or restarts it if the server does not support ranges. `progress` receives
 // the bytes in the file so far and returns false to cancel. Errors: as http_get.

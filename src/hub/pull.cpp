@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLargestListing = size_t{64} << 20;
+constexpr size_t kMaxListingBytes = size_t{64} << 20;
 
 // The Git object id of a file: SHA-1 of "blob SIZE\0" and the content.
 Result<std::string> git_sha1_of(const std::string& path) {
@@ -60,38 +60,39 @@ Status fetch_file(const std::string& url, const std::string& target, const HubFi
   const auto progress = [&](uint64_t bytes) {
     return !options.progress || options.progress(file.path, bytes, file.size);
   };
-  Status last = Done{};
+  Status last_status = Done{};
   for (int attempt = 0; attempt < options.attempts; ++attempt) {
     if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(250 << attempt));
     std::error_code code;
     if (const auto size = fs::file_size(part, code); !code && file.size > 0 && size > file.size)
       fs::remove(part, code);
-    last = http_download({url, options.token}, part, progress);
-    if (!last.ok()) {
-      if (last.error().kind != Error::Kind::kIo) return last;
+    last_status = http_download({url, options.token}, part, progress);
+    if (!last_status.ok()) {
+      if (last_status.error().kind != Error::Kind::kIo) return last_status;
       continue;
     }
     MAKAR_TRY(const bool complete, is_complete(part, file));
     if (!complete) {
       const auto size = fs::file_size(part, code);
       if (!code && size < file.size) {
-        last = error_of(Error::Kind::kIo, url, "only {} of {} bytes were received", size, file.size);
+        last_status = error_of(Error::Kind::kIo, url, "only {} of {} bytes were received", size, file.size);
         continue;
       }
       fs::remove(part, code);
-      last = error_of(Error::Kind::kInvalid, url,
-                      "the checksum does not match; the file was removed. Try again, or another mirror");
+      last_status =
+          error_of(Error::Kind::kInvalid, url,
+                   "the checksum does not match; the file was removed. Try again, or another mirror");
       continue;
     }
     fs::rename(part, target, code);
     if (code) return error_of(Error::Kind::kIo, target, "cannot be renamed: {}", code.message());
     return Done{};
   }
-  return last;
+  return last_status;
 }
 
 // Percent-encodes a file name for a URL.
-std::string escaped(const std::string& path) {
+std::string percent_encoded(const std::string& path) {
   std::string out;
   for (const unsigned char c : path)
     out += std::isalnum(c) || std::string_view("-_.~/").find(static_cast<char>(c)) != std::string_view::npos
@@ -100,19 +101,19 @@ std::string escaped(const std::string& path) {
   return out;
 }
 
-Result<Pulled> pull_url(const HubSource& source, const std::string& folder, const PullOptions& options) {
-  const std::string clean = source.url.substr(0, source.url.find_first_of("?#"));
-  const std::string name = clean.substr(clean.rfind('/') + 1);
-  Pulled out;
+Result<PullResult> pull_url(const HubSource& source, const std::string& folder, const PullOptions& options) {
+  const std::string path = source.url.substr(0, source.url.find_first_of("?#"));
+  const std::string name = path.substr(path.rfind('/') + 1);
+  PullResult out;
   out.path = folder + "/" + name;
   HubFile file;
   file.path = name;
-  PullOptions own = options;
-  own.token.clear();  // the token belongs to the hub, not to other hosts
+  PullOptions request_options = options;
+  request_options.token.clear();  // the token belongs to the hub, not to other hosts
   if (is_file(out.path)) {
     out.present.push_back(name);
   } else {
-    MAKAR_CHECK_OK(fetch_file(source.url, out.path, file, own));
+    MAKAR_CHECK_OK(fetch_file(source.url, out.path, file, request_options));
     out.downloaded.push_back(name);
   }
   std::error_code code;
@@ -132,24 +133,24 @@ std::string offline_advice(const HubSource& source, const std::string& folder, c
       endpoint, source.repository, folder);
 }
 
-Result<Pulled> pull(const HubSource& source, const std::string& folder, const PullOptions& options) {
+Result<PullResult> pull(const HubSource& source, const std::string& folder, const PullOptions& options) {
   if (!source.url.empty()) return pull_url(source, folder, options);
   const std::string kind = source.dataset ? "datasets" : "models";
   const std::string endpoint = source.endpoint.empty() ? options.endpoint : source.endpoint;
   // The token goes to the configured endpoint only.
-  PullOptions own = options;
-  if (endpoint != options.endpoint) own.token.clear();
-  const std::string about = fmt::format("{}/api/{}/{}/revision/{}?blobs=true", endpoint, kind,
-                                        source.repository, escaped(source.revision));
-  auto response = http_get({about, own.token}, kLargestListing);
+  PullOptions request_options = options;
+  if (endpoint != options.endpoint) request_options.token.clear();
+  const std::string listing_url = fmt::format("{}/api/{}/{}/revision/{}?blobs=true", endpoint, kind,
+                                              source.repository, percent_encoded(source.revision));
+  auto response = http_get({listing_url, request_options.token}, kMaxListingBytes);
   if (!response.ok() && response.error().kind == Error::Kind::kNotFound)
     return error_of(Error::Kind::kNotFound, endpoint, "no {} {} with revision {}",
                     source.dataset ? "dataset" : "model", source.repository, source.revision);
   if (!response.ok()) return response.error();
-  MAKAR_TRY(const HubListing listing, parse_listing(*response, about));
+  MAKAR_TRY(const HubListing listing, parse_listing(*response, listing_url));
   MAKAR_TRY(const std::vector<HubFile> files, choose_files(listing, source));
   const std::string revision = listing.commit.empty() ? source.revision : listing.commit;
-  Pulled out;
+  PullResult out;
   out.path = folder, out.commit = listing.commit;
   for (const HubFile& file : files) {
     const std::string target = folder + "/" + file.path;
@@ -160,8 +161,8 @@ Result<Pulled> pull(const HubSource& source, const std::string& folder, const Pu
     if (!complete) {
       const std::string url =
           fmt::format("{}{}/{}/resolve/{}/{}", endpoint, source.dataset ? "/datasets" : "", source.repository,
-                      escaped(revision), escaped(file.path));
-      MAKAR_CHECK_OK(fetch_file(url, target, file, own));
+                      percent_encoded(revision), percent_encoded(file.path));
+      MAKAR_CHECK_OK(fetch_file(url, target, file, request_options));
     }
     (complete ? out.present : out.downloaded).push_back(file.path);
     std::error_code code;

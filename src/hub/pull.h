@@ -16,7 +16,7 @@ struct PullOptions {
   std::function<bool(const std::string& file, uint64_t bytes, uint64_t size)> progress;
 };
 
-struct Pulled {
+struct PullResult {
   std::string path;  // the folder, or the file of a URL
   std::string commit;
   uint64_t bytes = 0;
@@ -25,7 +25,7 @@ struct Pulled {
 
 // Downloads the files into `folder` (for a plain URL, the one file). A file gets its final name only when it
 // is complete and its checksum is verified; until then it is NAME.part.
-Result<Pulled> pull(const HubSource& source, const std::string& folder, const PullOptions& options);
+Result<PullResult> pull(const HubSource& source, const std::string& folder, const PullOptions& options);
 
 // Advice for downloading without a network, after pull() failed.
 std::string offline_advice(const HubSource& source, const std::string& folder, const std::string& endpoint);

@@ -8,7 +8,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kMaxFiles = 20000, kLongestPath = 512;
+constexpr size_t kMaxFiles = 20000, kMaxPathBytes = 512;
 
 std::string lower(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -26,13 +26,14 @@ std::vector<std::string> split_path(const std::string& text) {
 }
 
 bool is_name(const std::string& part) {
-  return !part.empty() && part[0] != '.' && part.size() <= 96 &&
+  constexpr size_t kMaxNameBytes = 96;
+  return !part.empty() && part[0] != '.' && part.size() <= kMaxNameBytes &&
          std::all_of(part.begin(), part.end(),
                      [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 bool is_safe_path(const std::string& path) {
-  if (path.empty() || path.size() > kLongestPath || path[0] == '/') return false;
+  if (path.empty() || path.size() > kMaxPathBytes || path[0] == '/') return false;
   for (const unsigned char c : path)
     if (c < 0x20 || c == '\\' || c == 0x7F) return false;
   const auto parts = split_path(path);
@@ -40,9 +41,9 @@ bool is_safe_path(const std::string& path) {
 }
 
 bool names_a_file(const std::vector<std::string>& parts) {
-  constexpr const char* kEnds[] = {".gguf", ".safetensors", ".json", ".jsonl", ".txt",
-                                   ".csv",  ".tsv",         ".gz",   ".zst"};
-  return !parts.empty() && std::any_of(std::begin(kEnds), std::end(kEnds),
+  constexpr const char* kSuffixes[] = {".gguf", ".safetensors", ".json", ".jsonl", ".txt",
+                                       ".csv",  ".tsv",         ".gz",   ".zst"};
+  return !parts.empty() && std::any_of(std::begin(kSuffixes), std::end(kSuffixes),
                                        [&](const char* end) { return parts.back().ends_with(end); });
 }
 
@@ -140,46 +141,47 @@ Result<std::vector<HubFile>> choose_files(const HubListing& listing, const HubSo
     return error_of(Error::Kind::kNotFound, source.repository, "has no file {}", quote(source.file));
   }
   if (source.dataset) return files;
-  const auto ends = [](const HubFile& f, const char* end) { return f.path.ends_with(end); };
+  const auto has_suffix = [](const HubFile& f, const char* end) { return f.path.ends_with(end); };
   const auto at_root = [](const HubFile& f) { return f.path.find('/') == f.path.npos; };
   bool safetensors = false, pickles = false;
   const auto is_pickle = [&](const HubFile& f) {
-    return at_root(f) && f.path.starts_with("pytorch_model") && ends(f, ".bin");
+    return at_root(f) && f.path.starts_with("pytorch_model") && has_suffix(f, ".bin");
   };
   std::vector<std::string> ggufs, others;
   for (const HubFile& file : files) {
-    safetensors = safetensors || (ends(file, ".safetensors") && at_root(file));
+    safetensors = safetensors || (has_suffix(file, ".safetensors") && at_root(file));
     pickles = pickles || is_pickle(file);
-    if (ends(file, ".gguf")) ggufs.push_back(file.path);
+    if (has_suffix(file, ".gguf")) ggufs.push_back(file.path);
     for (const char* end : {".bin", ".pt", ".pth", ".h5", ".msgpack", ".onnx"})
-      if (ends(file, end) && at_root(file)) others.push_back(file.path);
+      if (has_suffix(file, end) && at_root(file)) others.push_back(file.path);
   }
   std::string variant = lower(source.variant);
   pickles = pickles && !safetensors && ggufs.empty();
-  const bool gguf = !variant.empty() || !(safetensors || pickles);
-  if (gguf && ggufs.empty())
+  const bool use_gguf = !variant.empty() || !(safetensors || pickles);
+  if (use_gguf && ggufs.empty())
     return error_of(Error::Kind::kUnsupported, source.repository, "has no safetensors or GGUF weights{}",
                     others.empty()
                         ? ""
                         : fmt::format(" (found {}); makar reads safetensors, GGUF and pytorch_model.bin",
                                       others.front()));
   // The default of llama.cpp.
-  if (gguf && variant.empty() && ggufs.size() > 1) variant = "q4_k_m";
+  if (use_gguf && variant.empty() && ggufs.size() > 1) variant = "q4_k_m";
   for (const HubFile& file : files) {
-    if (ends(file, ".gguf")) {
-      if (gguf && lower(file.path).find(variant) != std::string::npos) out.push_back(file);
+    if (has_suffix(file, ".gguf")) {
+      if (use_gguf && lower(file.path).find(variant) != std::string::npos) out.push_back(file);
       continue;
     }
-    const bool weights = ends(file, ".safetensors") || (pickles && is_pickle(file));
-    if (weights && (gguf || !at_root(file))) continue;
-    constexpr const char* kText[] = {".json", ".jinja", ".txt", ".model", ".tiktoken"};
-    const bool text =
-        std::any_of(std::begin(kText), std::end(kText), [&](const char* end) { return ends(file, end); });
+    const bool weights = has_suffix(file, ".safetensors") || (pickles && is_pickle(file));
+    if (weights && (use_gguf || !at_root(file))) continue;
+    constexpr const char* kTextSuffixes[] = {".json", ".jinja", ".txt", ".model", ".tiktoken"};
+    const bool text = std::any_of(std::begin(kTextSuffixes), std::end(kTextSuffixes),
+                                  [&](const char* end) { return has_suffix(file, end); });
     // Sentence-transformers models store the pooling configuration in folders such as 1_Pooling.
     const bool pooling = file.path.find("_Pooling/config.json") != std::string::npos;
     if (weights || (text && at_root(file)) || pooling) out.push_back(file);
   }
-  if (gguf && std::none_of(out.begin(), out.end(), [&](const HubFile& f) { return ends(f, ".gguf"); }))
+  if (use_gguf &&
+      std::none_of(out.begin(), out.end(), [&](const HubFile& f) { return has_suffix(f, ".gguf"); }))
     return error_of(Error::Kind::kNotFound, source.repository,
                     "has no GGUF file with {} in its name; choose one of these with :VARIANT: {}",
                     quote(variant), fmt::join(ggufs, ", "));

@@ -13,34 +13,34 @@ namespace {
 
 struct JpegError {
   jpeg_error_mgr base;
-  jmp_buf back;
+  jmp_buf jump;
   char text[JMSG_LENGTH_MAX];
 };
 
-[[noreturn]] void jpeg_failed(j_common_ptr info) {
+[[noreturn]] void on_jpeg_error(j_common_ptr info) {
   auto* error = reinterpret_cast<JpegError*>(info->err);
   info->err->format_message(info, error->text);
-  longjmp(error->back, 1);
+  longjmp(error->jump, 1);
 }
 
 // Damaged data causes warnings and still decodes; a file that ends too early is an error here.
-void jpeg_warned(j_common_ptr info, int level) {
-  if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) jpeg_failed(info);
+void on_jpeg_warning(j_common_ptr info, int level) {
+  if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) on_jpeg_error(info);
 }
 
 // A progressive file can repeat scans of the whole image; real ones have about ten.
-void jpeg_progress(j_common_ptr info) {
+void on_jpeg_progress(j_common_ptr info) {
   constexpr int kMaxScans = 100;
   if (!info->is_decompressor || reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= kMaxScans)
     return;
   auto* error = reinterpret_cast<JpegError*>(info->err);
   std::snprintf(error->text, sizeof(error->text), "it has more than %d scans", kMaxScans);
-  longjmp(error->back, 1);
+  longjmp(error->jump, 1);
 }
 
 // read_header() and read_rows() return false on failure; the cause is in error.text.
 bool read_header(jpeg_decompress_struct& info, JpegError& error, ImageBytes bytes) {
-  if (setjmp(error.back)) return false;
+  if (setjmp(error.jump)) return false;
   jpeg_mem_src(&info, reinterpret_cast<const unsigned char*>(bytes.data()),
                static_cast<unsigned long>(bytes.size()));
   jpeg_read_header(&info, TRUE);
@@ -48,7 +48,7 @@ bool read_header(jpeg_decompress_struct& info, JpegError& error, ImageBytes byte
 }
 
 bool read_rows(jpeg_decompress_struct& info, JpegError& error, uint8_t* out, size_t row_bytes) {
-  if (setjmp(error.back)) return false;
+  if (setjmp(error.jump)) return false;
   jpeg_start_decompress(&info);
   while (info.output_scanline < info.output_height) {
     JSAMPROW row = out + info.output_scanline * row_bytes;
@@ -58,7 +58,7 @@ bool read_rows(jpeg_decompress_struct& info, JpegError& error, uint8_t* out, siz
   return true;
 }
 
-// Files with four channels hold inverted values. Pillow's conversion, with its rounding.
+// Files with four channels hold inverted values. Converts them as Pillow does, with its rounding.
 void cmyk_to_rgb(const std::vector<uint8_t>& cmyk, std::vector<uint8_t>& rgb) {
   for (size_t i = 0; i < cmyk.size() / 4; ++i) {
     const int white = cmyk[i * 4 + 3];
@@ -72,10 +72,10 @@ void cmyk_to_rgb(const std::vector<uint8_t>& cmyk, std::vector<uint8_t>& rgb) {
 struct Decompressor {
   Decompressor() {
     info.err = jpeg_std_error(&error.base);
-    error.base.error_exit = jpeg_failed;
-    error.base.emit_message = jpeg_warned;
+    error.base.error_exit = on_jpeg_error;
+    error.base.emit_message = on_jpeg_warning;
     jpeg_create_decompress(&info);
-    progress.progress_monitor = jpeg_progress;
+    progress.progress_monitor = on_jpeg_progress;
     info.progress = &progress;
   }
   ~Decompressor() { jpeg_destroy_decompress(&info); }
@@ -95,19 +95,19 @@ Result<Image> decode_jpeg(ImageBytes bytes, const std::string& place, const Imag
   if (!read_header(d.info, d.error, bytes)) return unreadable();
   Image image{d.info.image_width, d.info.image_height, {}};
   MAKAR_CHECK_OK(check_size(image.width, image.height, place, limits));
-  const bool four = d.info.num_components == 4;
-  if (!four && d.info.num_components != 1 && d.info.num_components != 3)
+  const bool is_cmyk = d.info.num_components == 4;
+  if (!is_cmyk && d.info.num_components != 1 && d.info.num_components != 3)
     return error_of(Error::Kind::kUnsupported, place,
                     "the JPEG image has {} channels; grey, RGB and CMYK are supported",
                     d.info.num_components);
-  d.info.out_color_space = four ? JCS_CMYK : JCS_RGB;
+  d.info.out_color_space = is_cmyk ? JCS_CMYK : JCS_RGB;
   const auto pixels = static_cast<size_t>(image.pixels());
   image.rgb.resize(pixels * 3);
-  std::vector<uint8_t> cmyk(four ? pixels * 4 : 0);
-  if (!read_rows(d.info, d.error, four ? cmyk.data() : image.rgb.data(),
-                 static_cast<size_t>(image.width) * (four ? 4 : 3)))
+  std::vector<uint8_t> cmyk(is_cmyk ? pixels * 4 : 0);
+  if (!read_rows(d.info, d.error, is_cmyk ? cmyk.data() : image.rgb.data(),
+                 static_cast<size_t>(image.width) * (is_cmyk ? 4 : 3)))
     return unreadable();
-  if (four) cmyk_to_rgb(cmyk, image.rgb);
+  if (is_cmyk) cmyk_to_rgb(cmyk, image.rgb);
   return image;
 }
 

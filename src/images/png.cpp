@@ -19,11 +19,11 @@ struct PngSource {
   size_t left;
 };
 
-[[noreturn]] void png_failed(png_structp png, png_const_charp message) {
+[[noreturn]] void on_png_error(png_structp png, png_const_charp message) {
   std::snprintf(static_cast<PngError*>(png_get_error_ptr(png))->text, sizeof(PngError), "%s", message);
   png_longjmp(png, 1);
 }
-void png_warned(png_structp, png_const_charp) {}
+void on_png_warning(png_structp, png_const_charp) {}
 
 void read_bytes(png_structp png, png_bytep out, size_t count) {
   auto* source = static_cast<PngSource*>(png_get_io_ptr(png));
@@ -34,7 +34,7 @@ void read_bytes(png_structp png, png_bytep out, size_t count) {
 
 struct PngReader {
   explicit PngReader(ImageBytes bytes) : source{bytes.data(), bytes.size()} {
-    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &error, png_failed, png_warned);
+    png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &error, on_png_error, on_png_warning);
     check(png, "libpng differs from the version that makar was compiled with");
     info = png_create_info_struct(png);
     check(info, "libpng cannot allocate its header");
@@ -61,9 +61,9 @@ bool read_header(PngReader& r) {
 }
 
 // 16-bit grey stays 16-bit; everything else becomes 8-bit RGB.
-bool read_rows(PngReader& r, bool deep_grey, uint8_t* out, size_t row_bytes, png_uint_32 height) {
+bool read_rows(PngReader& r, bool is_grey16, uint8_t* out, size_t row_bytes, png_uint_32 height) {
   if (setjmp(png_jmpbuf(r.png))) return false;
-  if (!deep_grey) {
+  if (!is_grey16) {
     png_set_strip_16(r.png);
     png_set_palette_to_rgb(r.png);
     png_set_expand_gray_1_2_4_to_8(r.png);
@@ -88,17 +88,17 @@ Result<Image> decode_png(ImageBytes bytes, const std::string& place, const Image
   const png_uint_32 height = png_get_image_height(r.png, r.info);
   Image image{png_get_image_width(r.png, r.info), height, {}};
   MAKAR_CHECK_OK(check_size(image.width, image.height, place, limits));
-  const bool deep_grey =
+  const bool is_grey16 =
       png_get_bit_depth(r.png, r.info) == 16 && png_get_color_type(r.png, r.info) == PNG_COLOR_TYPE_GRAY;
   const auto pixels = static_cast<size_t>(image.pixels());
   image.rgb.resize(pixels * 3);
-  std::vector<uint8_t> deep(deep_grey ? pixels * 2 : 0);
-  if (!read_rows(r, deep_grey, deep_grey ? deep.data() : image.rgb.data(),
-                 static_cast<size_t>(image.width) * (deep_grey ? 2 : 3), height))
+  std::vector<uint8_t> grey16(is_grey16 ? pixels * 2 : 0);
+  if (!read_rows(r, is_grey16, is_grey16 ? grey16.data() : image.rgb.data(),
+                 static_cast<size_t>(image.width) * (is_grey16 ? 2 : 3), height))
     return unreadable();
   // Pillow limits 16-bit grey to 255 instead of scaling it.
-  for (size_t i = 0; deep_grey && i < pixels; ++i)
-    std::memset(&image.rgb[i * 3], deep[i * 2] ? 255 : deep[i * 2 + 1], 3);
+  for (size_t i = 0; is_grey16 && i < pixels; ++i)
+    std::memset(&image.rgb[i * 3], grey16[i * 2] ? 255 : grey16[i * 2 + 1], 3);
   return image;
 }
 

@@ -7,7 +7,7 @@ namespace makar {
 namespace {
 
 constexpr int64_t kMaxSide = 8192;
-constexpr int64_t kMaxResized = int64_t{1} << 26;  // pixels of a resized image
+constexpr int64_t kMaxResizedPixels = int64_t{1} << 26;
 
 constexpr std::array<double, 3> kClipMean = {0.48145466, 0.4578275, 0.40821073},
                                 kClipDeviation = {0.26862954, 0.26130258, 0.27577711};
@@ -78,11 +78,11 @@ Result<ImageProcessor> ImageProcessor::read(const std::string& folder, const Ima
   auto config = Config::read(folder, "preprocessor_config.json");
   if (config.ok()) return parse(*config);
   if (config.error().kind != Error::Kind::kNotFound) return config.error();
-  auto newer = Config::read(folder, "processor_config.json");
-  if (!newer.ok() && newer.error().kind == Error::Kind::kNotFound) return fallback;
-  if (!newer.ok()) return newer.error();
-  if (!newer->has("image_processor")) return fallback;
-  MAKAR_TRY(const Config part, newer->object("image_processor"));
+  auto processor_config = Config::read(folder, "processor_config.json");
+  if (!processor_config.ok() && processor_config.error().kind == Error::Kind::kNotFound) return fallback;
+  if (!processor_config.ok()) return processor_config.error();
+  if (!processor_config->has("image_processor")) return fallback;
+  MAKAR_TRY(const Config part, processor_config->object("image_processor"));
   return parse(part);
 }
 
@@ -124,17 +124,17 @@ Result<ImageProcessor> ImageProcessor::parse(const Config& c) {
   return p;
 }
 
-Result<Tensor> ImageProcessor::operator()(const Image& given, const std::string& place) const {
+Result<Tensor> ImageProcessor::operator()(const Image& input, const std::string& place) const {
   Image image;
-  const Image* current = &given;
+  const Image* current = &input;
   const auto replace = [&](Image next) { image = std::move(next), current = &image; };
-  if (pad_square && given.width != given.height) {
-    const int64_t side = std::max(given.width, given.height);
-    if (side > kMaxResized / side)
+  if (pad_square && input.width != input.height) {
+    const int64_t side = std::max(input.width, input.height);
+    if (side > kMaxResizedPixels / side)
       return error_of(Error::Kind::kLimit, place,
                       "an image of {} x {} pixels is too large to pad to a square; crop it first",
-                      given.width, given.height);
-    replace(padded_square(given, mean));
+                      input.width, input.height);
+    replace(padded_square(input, mean));
   }
   if (resize) {
     int64_t to_width = width, to_height = height;
@@ -142,25 +142,25 @@ Result<Tensor> ImageProcessor::operator()(const Image& given, const std::string&
       const auto [shorter, longer] = std::minmax(current->width, current->height);
       const auto other =
           static_cast<int64_t>(static_cast<double>(shortest * longer) / static_cast<double>(shorter));
-      const bool upright = current->width <= current->height;
-      to_width = upright ? shortest : other, to_height = upright ? other : shortest;
+      const bool portrait = current->width <= current->height;
+      to_width = portrait ? shortest : other, to_height = portrait ? other : shortest;
     }
-    if (to_width > kMaxResized / to_height)
+    if (to_width > kMaxResizedPixels / to_height)
       return error_of(Error::Kind::kLimit, place,
-                      "an image of {} x {} pixels would be resized to {} x {}; crop it first", given.width,
-                      given.height, to_width, to_height);
+                      "an image of {} x {} pixels would be resized to {} x {}; crop it first", input.width,
+                      input.height, to_width, to_height);
     replace(resized(*current, to_width, to_height, filter));
   }
   if (crop) replace(center_cropped(*current, crop_width, crop_height));
   const int64_t area = current->pixels();
   Tensor out = Tensor::empty({3, current->height, current->width});
   for (int64_t c = 0; c < 3; ++c) {
-    const float middle = static_cast<float>(mean[static_cast<size_t>(c)]),
-                spread = static_cast<float>(deviation[static_cast<size_t>(c)]);
+    const float channel_mean = static_cast<float>(mean[static_cast<size_t>(c)]),
+                channel_deviation = static_cast<float>(deviation[static_cast<size_t>(c)]);
     float values[256];
     for (int v = 0; v < 256; ++v) {
       values[v] = static_cast<float>(rescale ? v * factor : v);
-      if (normalize) values[v] = (values[v] - middle) / spread;
+      if (normalize) values[v] = (values[v] - channel_mean) / channel_deviation;
     }
     for (int64_t i = 0; i < area; ++i)
       out.f32()[c * area + i] = values[current->rgb[static_cast<size_t>(i * 3 + c)]];

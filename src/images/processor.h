@@ -11,12 +11,12 @@ namespace makar {
 
 struct ImageProcessor {
   bool resize = true, crop = false, rescale = true, normalize = true;
-  bool pad_square = false;  // first, with the mean colour (LLaVA)
+  bool pad_square = false;  // before all other steps, pad to a square with the mean colour (LLaVA)
   int64_t width = 224, height = 224;
   int64_t shortest = 0;  // > 0: the length of the shorter side; keeps the aspect ratio
   int64_t crop_width = 224, crop_height = 224;
   ResizeFilter filter = ResizeFilter::kBilinear;
-  double factor = 1.0 / 255;
+  double factor = 1.0 / 255;  // of the step `rescale`
   std::array<double, 3> mean = {0.5, 0.5, 0.5}, deviation = {0.5, 0.5, 0.5};
 
   // For models without a processor file: the steps of CLIP or of ViT, with images of this size as output.

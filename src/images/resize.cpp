@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-constexpr int kPrecision = 22;  // fraction bits of a weight
+constexpr int kWeightBits = 22;  // fraction bits of a weight
 
 double sinc(double x) {
   if (x == 0) return 1;
@@ -78,14 +78,14 @@ std::vector<Taps> taps_of(int64_t in, int64_t out, const Filter& filter) {
     Taps& taps = all[static_cast<size_t>(i)];
     taps.first = first;
     for (double v : w) {
-      v = (sum != 0 ? v / sum : v) * (1 << kPrecision);
+      v = (sum != 0 ? v / sum : v) * (1 << kWeightBits);
       taps.weights.push_back(static_cast<int32_t>(v < 0 ? v - 0.5 : v + 0.5));
     }
   }
   return all;
 }
 
-uint8_t rounded(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kPrecision, 0, 255)); }
+uint8_t rounded(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> kWeightBits, 0, 255)); }
 
 Image resized_columns(const Image& image, int64_t width, const Filter& filter) {
   const std::vector<Taps> taps = taps_of(image.width, width, filter);
@@ -94,7 +94,7 @@ Image resized_columns(const Image& image, int64_t width, const Filter& filter) {
   for (int64_t y = 0; y < image.height; ++y) {
     const uint8_t* row = image.rgb.data() + y * image.width * 3;
     for (const Taps& t : taps) {
-      int32_t sums[3] = {1 << (kPrecision - 1), 1 << (kPrecision - 1), 1 << (kPrecision - 1)};
+      int32_t sums[3] = {1 << (kWeightBits - 1), 1 << (kWeightBits - 1), 1 << (kWeightBits - 1)};
       const uint8_t* from = row + t.first * 3;
       for (const int32_t weight : t.weights)
         for (int32_t& sum : sums) sum += weight * *from++;
@@ -111,7 +111,7 @@ Image resized_rows(const Image& image, int64_t height, const Filter& filter) {
   std::vector<int32_t> sums(static_cast<size_t>(row));
   for (int64_t y = 0; y < height; ++y) {
     const Taps& t = taps[static_cast<size_t>(y)];
-    std::fill(sums.begin(), sums.end(), 1 << (kPrecision - 1));
+    std::fill(sums.begin(), sums.end(), 1 << (kWeightBits - 1));
     for (size_t k = 0; k < t.weights.size(); ++k) {
       const uint8_t* from = image.rgb.data() + (t.first + static_cast<int64_t>(k)) * row;
       for (size_t i = 0; i < sums.size(); ++i) sums[i] += t.weights[k] * from[i];
@@ -145,19 +145,20 @@ Image nearest(const Image& image, int64_t width, int64_t height) {
 }  // namespace
 
 Image resized(const Image& image, int64_t width, int64_t height, ResizeFilter filter) {
-  check(width > 0 && height > 0 && image.width > 0 && image.height > 0, "an image has pixels");
+  check(width > 0 && height > 0 && image.width > 0 && image.height > 0,
+        "an image or its new size has no pixels");
   if (width == image.width && height == image.height) return image;
   if (filter == ResizeFilter::kNearest) return nearest(image, width, height);
   const Filter f = filter_of(filter);
   if (width == image.width) return resized_rows(image, height, f);
-  const Image narrow = resized_columns(image, width, f);
-  return height == image.height ? narrow : resized_rows(narrow, height, f);
+  const Image new_width = resized_columns(image, width, f);
+  return height == image.height ? new_width : resized_rows(new_width, height, f);
 }
 
 Image center_cropped(const Image& image, int64_t width, int64_t height) {
   Image out{width, height, std::vector<uint8_t>(static_cast<size_t>(width * height * 3), 0)};
-  const auto first = [](int64_t have, int64_t want) {
-    return have >= want ? (have - want) / 2 : -((want - have + 1) / 2);
+  const auto first = [](int64_t size, int64_t crop_size) {
+    return size >= crop_size ? (size - crop_size) / 2 : -((crop_size - size + 1) / 2);
   };
   const int64_t left = first(image.width, width), top = first(image.height, height);
   const int64_t from = std::max<int64_t>(left, 0), to = std::min(left + width, image.width);

@@ -14,17 +14,18 @@
 namespace makar {
 namespace {
 
-constexpr size_t kStudyBytes = size_t{64} << 20, kLineBytes = size_t{4} << 20, kItems = 20'000, kAnswers = 9,
-                 kRaterBytes = 64, kNoteBytes = size_t{64} << 10, kRatings = 1'000'000, kScales = 16,
-                 kScaleBytes = 64;
+constexpr size_t kMaxStudyBytes = size_t{64} << 20, kMaxLineBytes = size_t{4} << 20, kMaxItems = 20'000,
+                 kMaxAnswers = 9, kMaxRaterBytes = 64, kMaxNoteBytes = size_t{64} << 10,
+                 kMaxRatings = 1'000'000, kMaxScales = 16, kMaxScaleBytes = 64;
 
-// Calls `use` with each line that is not blank; `last_counts`: also with a last line without a line break.
-Status each_line(const std::string& text, const std::string& place, bool last_counts,
+// Calls `use` with each line that is not blank; `include_unterminated`: also with a last line without a line
+// break.
+Status each_line(const std::string& text, const std::string& place, bool include_unterminated,
                  const std::function<Status(const std::string& line, const std::string& place)>& use) {
   size_t number = 0;
   for (size_t at = 0; at < text.size();) {
     const size_t end = text.find('\n', at);
-    if (end == std::string::npos && !last_counts) break;
+    if (end == std::string::npos && !include_unterminated) break;
     const std::string line = text.substr(at, end == std::string::npos ? end : end - at);
     at = end == std::string::npos ? text.size() : end + 1;
     ++number;
@@ -69,18 +70,18 @@ Result<RatingKind> kind_of(const Json& json, size_t answers, const std::string& 
 Result<std::vector<std::string>> item_scales(const Json& json, const std::string& place) {
   if (!json.contains("scales")) return rating_scales();
   MAKAR_TRY(const auto out, texts_at(json, "scales", place));
-  const bool named = std::all_of(out.begin(), out.end(), [](const std::string& one) {
-    return !one.empty() && one.size() <= kScaleBytes;
+  const bool valid_names = std::all_of(out.begin(), out.end(), [](const std::string& one) {
+    return !one.empty() && one.size() <= kMaxScaleBytes;
   });
-  if (!named || out.empty() || out.size() > kScales ||
+  if (!valid_names || out.empty() || out.size() > kMaxScales ||
       std::set<std::string>(out.begin(), out.end()).size() != out.size())
-    return error_at(place, "'scales': expected 1 to {} different names of up to {} bytes", kScales,
-                    kScaleBytes);
+    return error_at(place, "'scales': expected 1 to {} different names of up to {} bytes", kMaxScales,
+                    kMaxScaleBytes);
   return out;
 }
 
 Result<StudyItem> parse_item(const std::string& line, const std::string& place) {
-  MAKAR_TRY(const Json json, parse_json(line, place, {kLineBytes, 16}));
+  MAKAR_TRY(const Json json, parse_json(line, place, {kMaxLineBytes, 16}));
   if (!json.is_object() || !json.contains("prompt") || !json.contains("answers"))
     return error_at(place, "expected an object with 'prompt' and 'answers'");
   StudyItem out;
@@ -88,12 +89,13 @@ Result<StudyItem> parse_item(const std::string& line, const std::string& place) 
   if (!out.prompt.is_string() && !is_conversation(out.prompt))
     return error_at(place, "'prompt': expected a text or a list of messages with role and content");
   MAKAR_TRY(out.answers, texts_at(json, "answers", place));
-  if (out.answers.empty() || out.answers.size() > kAnswers)
-    return error_at(place, "'answers': expected 1 to {}, got {}", kAnswers, out.answers.size());
+  if (out.answers.empty() || out.answers.size() > kMaxAnswers)
+    return error_at(place, "'answers': expected 1 to {}, got {}", kMaxAnswers, out.answers.size());
   if (json.contains("systems")) {
     MAKAR_TRY(out.systems, texts_at(json, "systems", place));
     if (out.systems.size() != out.answers.size())
-      return error_at(place, "'systems': {} for {} answers", out.systems.size(), out.answers.size());
+      return error_at(place, "'systems': expected one for each of {} answers, got {}", out.answers.size(),
+                      out.systems.size());
   } else {
     for (size_t i = 0; i < out.answers.size(); ++i) out.systems.push_back(std::to_string(i + 1));
   }
@@ -110,7 +112,7 @@ Result<int64_t> read_integer(const Json& json, int64_t low, int64_t high, const 
   return json.get<int64_t>();
 }
 
-Result<std::string> note(const Json& json, const char* key, size_t max, const std::string& place) {
+Result<std::string> read_text(const Json& json, const char* key, size_t max, const std::string& place) {
   if (!json.contains(key)) return std::string();
   if (!json[key].is_string()) return error_at(place, "'{}': expected a text", key);
   const std::string text = to_valid_utf8(json[key].get<std::string>());
@@ -145,8 +147,8 @@ Result<Study> parse_study(const std::string& text, const std::string& place) {
   if (out.name.ends_with(".jsonl")) out.name.resize(out.name.size() - 6);
   MAKAR_CHECK_OK(
       each_line(text, place, true, [&](const std::string& line, const std::string& where) -> Status {
-        if (out.items.size() == kItems)
-          return error_of(Error::Kind::kLimit, where, "more than {} items", kItems);
+        if (out.items.size() == kMaxItems)
+          return error_of(Error::Kind::kLimit, where, "more than {} items", kMaxItems);
         MAKAR_TRY(StudyItem item, parse_item(line, where));
         out.items.push_back(std::move(item));
         return Done{};
@@ -164,7 +166,7 @@ Result<Rating> parse_rating(const Json& json, const Study& study, const std::str
   if (!json.is_object() || !json.contains("rater") || !json.contains("item"))
     return error_at(place, "expected an object with 'rater' and 'item'");
   Rating out;
-  MAKAR_TRY(out.rater, note(json, "rater", kRaterBytes, place));
+  MAKAR_TRY(out.rater, read_text(json, "rater", kMaxRaterBytes, place));
   if (out.rater.empty()) return error_at(place, "'rater': is empty");
   MAKAR_TRY(const int64_t index,
             read_integer(json["item"], 0, static_cast<int64_t>(study.items.size()) - 1, "item", place));
@@ -194,9 +196,9 @@ Result<Rating> parse_rating(const Json& json, const Study& study, const std::str
     }
   }
   if (item.kind == RatingKind::kScale ? out.scales.empty() : out.ranks.empty())
-    return error_at(place, "expected '{}'", item.kind == RatingKind::kScale ? "scales" : "ranks");
-  MAKAR_TRY(out.correction, note(json, "correction", kNoteBytes, place));
-  MAKAR_TRY(out.critique, note(json, "critique", kNoteBytes, place));
+    return error_at(place, "'{}' is missing", item.kind == RatingKind::kScale ? "scales" : "ranks");
+  MAKAR_TRY(out.correction, read_text(json, "correction", kMaxNoteBytes, place));
+  MAKAR_TRY(out.critique, read_text(json, "critique", kMaxNoteBytes, place));
   return out;
 }
 
@@ -212,16 +214,16 @@ Json rating_json(const Rating& rating) {
 Result<std::vector<Rating>> parse_ratings(const std::string& text, const Study& study,
                                           const std::string& place) {
   std::vector<Rating> out;
-  std::map<std::pair<std::string, size_t>, size_t> at;
+  std::map<std::pair<std::string, size_t>, size_t> index;  // by rater and item
   MAKAR_CHECK_OK(
       each_line(text, place, false, [&](const std::string& line, const std::string& where) -> Status {
-        MAKAR_TRY(const Json json, parse_json(line, where, {kLineBytes, 16}));
+        MAKAR_TRY(const Json json, parse_json(line, where, {kMaxLineBytes, 16}));
         MAKAR_TRY(Rating rating, parse_rating(json, study, where));
-        const auto [found, fresh] = at.emplace(std::pair(rating.rater, rating.item), out.size());
-        if (!fresh)
+        const auto [found, added] = index.emplace(std::pair(rating.rater, rating.item), out.size());
+        if (!added)
           out[found->second] = std::move(rating);
-        else if (out.size() == kRatings)
-          return error_of(Error::Kind::kLimit, where, "more than {} ratings", kRatings);
+        else if (out.size() == kMaxRatings)
+          return error_of(Error::Kind::kLimit, where, "more than {} ratings", kMaxRatings);
         else
           out.push_back(std::move(rating));
         return Done{};
@@ -230,14 +232,15 @@ Result<std::vector<Rating>> parse_ratings(const std::string& text, const Study& 
 }
 
 std::string ratings_path(const std::string& study_path) {
-  const bool lines = study_path.ends_with(".jsonl");
-  return study_path.substr(0, study_path.size() - (lines ? 6 : 0)) + ".ratings.jsonl";
+  constexpr std::string_view kSuffix = ".jsonl";
+  const size_t suffix = study_path.ends_with(kSuffix) ? kSuffix.size() : 0;
+  return study_path.substr(0, study_path.size() - suffix) + ".ratings.jsonl";
 }
 
 Result<std::vector<Rating>> read_ratings_of(const std::string& study_path, const Study& study) {
   const std::string path = ratings_path(study_path);
   if (!is_file(path)) return std::vector<Rating>();
-  MAKAR_TRY(const std::string text, read_file(path, kStudyBytes * 4));
+  MAKAR_TRY(const std::string text, read_file(path, kMaxStudyBytes * 4));
   return parse_ratings(text, study, path);
 }
 

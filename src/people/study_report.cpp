@@ -11,6 +11,8 @@
 namespace makar {
 namespace {
 
+constexpr size_t kMaxCritiques = 1000;  // in a report
+
 // The verdict on two answers: "first", "second" or "tie".
 const char* verdict(const Rating& rating, size_t a, size_t b) {
   return rating.ranks[a] < rating.ranks[b] ? "first" : rating.ranks[a] > rating.ranks[b] ? "second" : "tie";
@@ -25,17 +27,17 @@ struct Agreement {
 void compare_raters(const Study& study, const std::map<size_t, const Rating*>& a,
                     const std::map<size_t, const Rating*>& b, Agreement& out) {
   std::vector<std::string> first, second, first_scales, second_scales;
-  for (const auto& [item, mine] : a) {
+  for (const auto& [item, rating] : a) {
     const auto at = b.find(item);
     if (at == b.end()) continue;
     const Rating& other = *at->second;
     const size_t answers = study.items[item].answers.size();
-    if (!mine->ranks.empty() && !other.ranks.empty())
+    if (!rating->ranks.empty() && !other.ranks.empty())
       for (size_t i = 0; i < answers; ++i)
         for (size_t j = i + 1; j < answers; ++j)
-          first.emplace_back(verdict(*mine, i, j)), second.emplace_back(verdict(other, i, j));
-    for (size_t i = 0; i < std::min(mine->scales.size(), other.scales.size()); ++i)
-      for (const auto& [scale, value] : mine->scales[i])
+          first.emplace_back(verdict(*rating, i, j)), second.emplace_back(verdict(other, i, j));
+    for (size_t i = 0; i < std::min(rating->scales.size(), other.scales.size()); ++i)
+      for (const auto& [scale, value] : rating->scales[i])
         if (const auto found = other.scales[i].find(scale); found != other.scales[i].end())
           first_scales.push_back(std::to_string(value)),
               second_scales.push_back(std::to_string(found->second));
@@ -125,7 +127,7 @@ Json study_report(const Study& study, const std::vector<Rating>& ratings) {
   Json critiques = Json::array();
   for (const Rating& one : ratings) {
     raters.insert(one.rater), rated.insert(one.item);
-    if (!one.critique.empty() && critiques.size() < 1000)
+    if (!one.critique.empty() && critiques.size() < kMaxCritiques)
       critiques.push_back({{"item", one.item}, {"rater", one.rater}, {"text", one.critique}});
   }
   Json systems = Json::object();
@@ -151,7 +153,7 @@ std::string preference_lines(const Study& study, const std::vector<Rating>& rati
   std::map<size_t, std::vector<const Rating*>> by_item;
   for (const Rating& one : ratings) by_item[one.item].push_back(&one);
   std::string out;
-  for (const auto& [index, given] : by_item) {
+  for (const auto& [index, item_ratings] : by_item) {
     const StudyItem& item = study.items[index];
     const bool chat = item.prompt.is_array();
     const auto answer = [&](const std::string& text) {
@@ -167,7 +169,7 @@ std::string preference_lines(const Study& study, const std::vector<Rating>& rati
     for (size_t i = 0; i < item.answers.size(); ++i)
       for (size_t j = i + 1; j < item.answers.size(); ++j) {
         double first = 0, second = 0, all = 0;
-        for (const Rating* one : given) {
+        for (const Rating* one : item_ratings) {
           if (one->ranks.empty()) continue;
           ++all, first += one->ranks[i]<one->ranks[j], second += one->ranks[i]> one->ranks[j];
         }
@@ -175,7 +177,7 @@ std::string preference_lines(const Study& study, const std::vector<Rating>& rati
         const bool forward = first > second;
         add(item.answers[forward ? i : j], item.answers[forward ? j : i], std::abs(first - second) / all);
       }
-    for (const Rating* one : given) {
+    for (const Rating* one : item_ratings) {
       if (one->correction.empty()) continue;
       // A correction improves the answer that its rater ranks first.
       size_t best = 0;

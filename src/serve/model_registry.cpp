@@ -144,7 +144,7 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
   while (count_loaded() >= max_loaded_)
     if (!wait_and_unload_one()) return busy();
   for (;;) {
-    const uint64_t first_map = maps_made();
+    const uint64_t first_map = map_count();
     auto opened = [&]() -> Result<std::shared_ptr<ActiveModel>> {
       try {
         return open_(entry, reserved());
@@ -153,7 +153,7 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
       }
     }();
     if (opened.ok()) {
-      (*opened)->first_map = first_map, (*opened)->end_map = maps_made();
+      (*opened)->first_map = first_map, (*opened)->end_map = map_count();
       if ((*opened)->files_lost()) return (*opened)->files_lost_error();
       const std::lock_guard lock(mutex_);
       Entry& own = entries_[found.entry];

@@ -12,19 +12,19 @@
 namespace makar {
 namespace {
 
-constexpr size_t kLine = 64, kHugePage = size_t{2} << 20, kHuge = 2 * kHugePage;
+constexpr size_t kCacheLine = 64, kHugePage = size_t{2} << 20, kMinHugeBytes = 2 * kHugePage;
 #if defined(__SANITIZE_ADDRESS__)
-constexpr bool kKeepsSmall = false;  // so that the sanitizer detects use after free
+constexpr bool kRecyclesSmall = false;  // so that the sanitizer detects use after free
 #elif defined(__has_feature)
-constexpr bool kKeepsSmall = !__has_feature(address_sanitizer);
+constexpr bool kRecyclesSmall = !__has_feature(address_sanitizer);
 #else
-constexpr bool kKeepsSmall = true;
+constexpr bool kRecyclesSmall = true;
 #endif
 
 std::byte* aligned_block(size_t bytes) {
-  const bool huge = bytes >= kHuge;
+  const bool huge = bytes >= kMinHugeBytes;
   void* block = nullptr;
-  if (posix_memalign(&block, huge ? kHugePage : kLine, bytes) != 0) throw std::bad_alloc();
+  if (posix_memalign(&block, huge ? kHugePage : kCacheLine, bytes) != 0) throw std::bad_alloc();
   // Kernels walk weights with strides of kilobytes; with 4 KiB pages each step would miss the TLB.
   if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // a hint; failure is harmless
   return static_cast<std::byte*>(block);
@@ -41,8 +41,8 @@ BlockPool::~BlockPool() { trim(); }
 
 // Rounds sizes up to sixteenths of a power of two, so that blocks of similar size can be reused.
 size_t BlockPool::rounded(size_t bytes) {
-  if (bytes <= kSmall - kAlign) return std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
-  size_t step = kSmall / 16;
+  if (bytes <= kMinLargeBytes - kAlign) return std::max(kAlign, (bytes + kAlign - 1) / kAlign * kAlign);
+  size_t step = kMinLargeBytes / 16;
   while (step * 32 <= bytes) step *= 2;
   return (bytes + step - 1) / step * step;
 }
@@ -54,13 +54,13 @@ std::byte* BlockPool::allocate(size_t bytes) {
     std::lock_guard lock(mutex_);
     used_ += size;
     peak_ = std::max(peak_, used_);
-    if (size < kSmall && !small_[size / kAlign].empty()) {
+    if (size < kMinLargeBytes && !small_[size / kAlign].empty()) {
       std::byte* block = small_[size / kAlign].back();
       small_[size / kAlign].pop_back();
       small_bytes_ -= size;
       return block;
     }
-    if (size >= kSmall) {
+    if (size >= kMinLargeBytes) {
       // Take the smallest free block that fits and wastes at most a quarter.
       if (auto it = free_.lower_bound(size); it != free_.end() && it->first <= size + size / 4) {
         std::byte* block = it->second;
@@ -74,7 +74,7 @@ std::byte* BlockPool::allocate(size_t bytes) {
     if (limit_ > 0) shrink(limit_ - std::min(limit_, used_));
   }
   std::byte* block = aligned_block(size);
-  if (size >= kSmall) {
+  if (size >= kMinLargeBytes) {
     std::lock_guard lock(mutex_);
     sizes_[block] = size;
   }
@@ -84,9 +84,9 @@ std::byte* BlockPool::allocate(size_t bytes) {
 void BlockPool::deallocate(std::byte* block, size_t bytes) {
   const size_t size = rounded(bytes);
   std::lock_guard lock(mutex_);
-  if (size < kSmall) {
+  if (size < kMinLargeBytes) {
     used_ -= size;
-    if (kKeepsSmall && small_bytes_ + size <= kSmallKept) {
+    if (kRecyclesSmall && small_bytes_ + size <= kMaxFreeSmallBytes) {
       small_[size / kAlign].push_back(block);
       small_bytes_ += size;
     } else {
@@ -95,11 +95,12 @@ void BlockPool::deallocate(std::byte* block, size_t bytes) {
     return;
   }
   const auto it = sizes_.find(block);
-  const size_t real = it->second;
+  const size_t block_size = it->second;
   sizes_.erase(it);
-  used_ -= real;
-  free_.emplace(real, block);
-  free_bytes_ += real;
+  used_ -= block_size;
+  free_.emplace(block_size, block);
+  free_bytes_ += block_size;
+  // The default limit is half of the peak and 64 MiB.
   shrink(limit_ > 0 ? limit_ - std::min(limit_, used_) : peak_ / 2 + (size_t{64} << 20));
 }
 

@@ -29,11 +29,12 @@ class BlockPool {
   ~BlockPool();
 
  private:
-  static constexpr size_t kAlign = 64, kSmall = size_t{64} << 10, kSmallKept = size_t{1} << 20;
+  static constexpr size_t kAlign = 64, kMinLargeBytes = size_t{64} << 10,
+                          kMaxFreeSmallBytes = size_t{1} << 20;
   mutable std::mutex mutex_;
-  std::array<std::vector<std::byte*>, kSmall / kAlign> small_;  // free blocks, by size
-  size_t small_bytes_ = 0;                        // total of the free small blocks, at most kSmallKept
-  std::multimap<size_t, std::byte*> free_;        // by size
+  std::array<std::vector<std::byte*>, kMinLargeBytes / kAlign> small_;  // free blocks, by size
+  size_t small_bytes_ = 0;                  // total of the free small blocks, at most kMaxFreeSmallBytes
+  std::multimap<size_t, std::byte*> free_;  // by size
   std::unordered_map<std::byte*, size_t> sizes_;  // sizes of the large blocks in use
   static size_t rounded(size_t bytes);
   void shrink(size_t max);  // frees unused blocks down to `max` bytes, the largest first

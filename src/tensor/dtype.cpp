@@ -19,8 +19,8 @@ float from_f16(uint16_t v) {
   const uint32_t sign = uint32_t{v & 0x8000u} << 16, rest = v & 0x7fffu;
   if (rest >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((rest & 0x3ffu) << 13));
   if (rest >= 0x0400u) return std::bit_cast<float>(sign | ((rest << 13) + 0x38000000u));
-  const float small = static_cast<float>(rest) * 0x1p-24f;  // zero and subnormals
-  return sign ? -small : small;
+  const float subnormal = static_cast<float>(rest) * 0x1p-24f;  // or zero
+  return sign ? -subnormal : subnormal;
 }
 
 uint16_t to_f16(float f) {

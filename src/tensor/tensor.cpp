@@ -116,7 +116,7 @@ Tensor Tensor::to(DType type) const {
   if (type == dtype()) return *this;
   Tensor out = empty(shape(), type);
   const int64_t n = count();
-  const auto read = [&](auto&& get) {
+  const auto convert = [&](auto&& get) {
     for (int64_t i = 0; i < n; ++i) {
       const double v = get(i);
       switch (type) {
@@ -142,22 +142,22 @@ Tensor Tensor::to(DType type) const {
   };
   switch (dtype()) {
     case DType::kF32:
-      read([&](int64_t i) { return data<float>()[i]; });
+      convert([&](int64_t i) { return data<float>()[i]; });
       break;
     case DType::kF64:
-      read([&](int64_t i) { return data<double>()[i]; });
+      convert([&](int64_t i) { return data<double>()[i]; });
       break;
     case DType::kF16:
-      read([&](int64_t i) { return from_f16(data<uint16_t>()[i]); });
+      convert([&](int64_t i) { return from_f16(data<uint16_t>()[i]); });
       break;
     case DType::kBF16:
-      read([&](int64_t i) { return from_bf16(data<uint16_t>()[i]); });
+      convert([&](int64_t i) { return from_bf16(data<uint16_t>()[i]); });
       break;
     case DType::kI64:
-      read([&](int64_t i) { return static_cast<double>(data<int64_t>()[i]); });
+      convert([&](int64_t i) { return static_cast<double>(data<int64_t>()[i]); });
       break;
     case DType::kI32:
-      read([&](int64_t i) { return data<int32_t>()[i]; });
+      convert([&](int64_t i) { return data<int32_t>()[i]; });
       break;
     default:
       check(false, "unsupported conversion from " + name(dtype()));

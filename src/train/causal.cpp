@@ -24,9 +24,9 @@ uint64_t window_count(const TokenStore& store, int64_t context) {
 void add_window(const TokenStore& store, int64_t begin, int64_t end, Batch& batch,
                 std::vector<int64_t>& targets) {
   end = std::min(end, store.tokens());
-  for (const TokenRange& part : store.cut(begin, end)) {
+  for (const TokenRange& part : store.document_ranges(begin, end)) {
     // If the document continues, read one more token: it is the target of the last one.
-    const auto with_next = store.cut(part.begin, std::min(part.end + 1, store.tokens())).front();
+    const auto with_next = store.document_ranges(part.begin, std::min(part.end + 1, store.tokens())).front();
     const std::vector<int64_t> ids = store.read(with_next);
     const std::vector<uint8_t> loss_mask = store.masked() ? store.mask(with_next) : std::vector<uint8_t>();
     batch.add({ids.begin(), ids.begin() + part.size()});

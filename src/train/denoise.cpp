@@ -265,7 +265,7 @@ Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {
     const auto window = window_at(sources_, mixture_, text_tokens, o_.seed,
                                   index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
     for (const TokenRange& r :
-         window.store->cut(window.begin, std::min(window.begin + text_tokens, window.store->tokens())))
+         window.store->document_ranges(window.begin, std::min(window.begin + text_tokens, window.store->tokens())))
       if (r.size() >= kMinPieceTokens) pieces.push_back(window.store->read(r));
   }
   return make(pieces, index);
@@ -299,7 +299,7 @@ DenoiseTask::Pieces DenoiseTask::validation_pieces(uint64_t index) const {
     for (int64_t w = 0; w < o_.batch; ++w) {
       const int64_t begin = static_cast<int64_t>(index) * batch_tokens + w * text_tokens;
       if (begin >= all) break;
-      for (const TokenRange& r : v.cut(begin, std::min(begin + text_tokens, all)))
+      for (const TokenRange& r : v.document_ranges(begin, std::min(begin + text_tokens, all)))
         if (r.size() >= kMinPieceTokens) pieces.push_back(v.read(r));
     }
     break;

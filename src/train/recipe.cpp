@@ -200,7 +200,7 @@ Result<std::vector<std::string>> expand_recipe(const std::vector<std::string>& a
       continue;
     }
     if (is_recipe(word)) {
-      MAKAR_TRY(const std::string text, read_file(word, kYamlBytes + 1));
+      MAKAR_TRY(const std::string text, read_file(word, kMaxYamlBytes + 1));
       MAKAR_TRY(auto entries, parse_recipe(text, word));
       MAKAR_TRY(const auto found, settings_of(std::move(entries), options, word));
       for (const auto& [name, values] : found) set(name, values);

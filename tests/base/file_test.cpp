@@ -34,9 +34,9 @@ TEST(MappedFile, OnlyPagesOfMappedFilesAreReleased) {
   ASSERT_TRUE(write_file(path, std::string(100000, 'm')).ok());
   const auto map = MappedFile::open(path);
   ASSERT_TRUE(map.ok());
-  std::vector<std::byte> own(size_t{1} << 24, std::byte{7});
-  MappedFile::release_pages(own);
-  for (const std::byte b : own) ASSERT_EQ(b, std::byte{7});
+  std::vector<std::byte> memory(size_t{1} << 24, std::byte{7});
+  MappedFile::release_pages(memory);
+  for (const std::byte b : memory) ASSERT_EQ(b, std::byte{7});
 }
 
 }  // namespace

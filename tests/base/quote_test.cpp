@@ -5,7 +5,7 @@
 namespace makar {
 namespace {
 
-TEST(Quote, EscapesControlCharactersAndCutsAtCharacters) {
+TEST(Quote, EscapesControlCharactersAndTruncatesBetweenCharacters) {
   EXPECT_EQ(quote("a\nb"), "'a\\x0ab'");
   EXPECT_EQ(quote("abcdef", 3), "'abc...'");
   EXPECT_EQ(quote("a\u00e9", 2), "'a...'");

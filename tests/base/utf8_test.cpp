@@ -34,10 +34,10 @@ TEST(Utf8, InvalidSequencesAreReplacedOncePerMaximalPrefix) {
       {"\xE2\x82", "\uFFFD"},  // truncated
       {"\xF0\x9F\x98z", "\uFFFDz"},
       {"12345678\xE2\x82\xAC\xFF", "12345678\u20AC\uFFFD"}};
-  for (const auto& [text, want] : cases) {
-    EXPECT_FALSE(is_valid_utf8(text)) << want;
-    EXPECT_EQ(to_valid_utf8(text), want);
-    EXPECT_TRUE(is_valid_utf8(want));
+  for (const auto& [text, expected] : cases) {
+    EXPECT_FALSE(is_valid_utf8(text)) << expected;
+    EXPECT_EQ(to_valid_utf8(text), expected);
+    EXPECT_TRUE(is_valid_utf8(expected));
   }
 }
 

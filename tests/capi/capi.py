@@ -23,9 +23,9 @@ from serving import make_model  # noqa: E402
 
 
 def program(*words):
-    done = subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=300)
-    check(done.returncode == 0, f"{words}: {done.stderr}")
-    return done.stdout
+    result = subprocess.run([MAKAR, *map(str, words)], capture_output=True, text=True, timeout=300)
+    check(result.returncode == 0, f"{words}: {result.stderr}")
+    return result.stdout
 
 
 def fails(part, call):
@@ -36,21 +36,21 @@ def fails(part, call):
         check(part in str(error), f"expected '{part}' in '{error}'")
 
 
-def results(path):
+def compare_with_program(path):
     model = makar.Model(path, threads=1)
     ids = model.tokenize("hello there")
     check(ids == [int(i) for i in program("tokenizer", "encode", "-m", path, "--text", "hello there", "--special").split()], f"tokens: {ids}")
-    check("hello" in model.detokenize(ids), f"and back: {model.detokenize(ids)!r}")
+    check("hello" in model.detokenize(ids), f"detokenize returns the text: {model.detokenize(ids)!r}")
     expected = json.loads(program("generate", "-m", path, "-n", "12", "--json", "hello"))["answers"][0]["text"]
     pieces = []
     text = model.generate("hello", on_text=pieces.append, max_tokens=12)
     check(text == expected and "".join(pieces) == text, f"generate: {text!r}, the program: {expected!r}")
     check("".join(model.stream("hello", max_tokens=12)) == text, "stream")
     sampled = json.loads(program("generate", "-m", path, "-n", "12", "--json", "--temperature", "0.9", "--seed", "3", "hello"))
-    check(model.generate("hello", max_tokens=12, temperature=0.9, seed=3) == sampled["answers"][0]["text"], "the same sample by seed")
+    check(model.generate("hello", max_tokens=12, temperature=0.9, seed=3) == sampled["answers"][0]["text"], "the same seed gives the same sample")
     stopped = []
     model.generate("hello", on_text=lambda piece: stopped.append(piece) or True, max_tokens=12)
-    check(len(stopped) == 1, f"a callback stops: {stopped}")
+    check(len(stopped) == 1, f"a callback stops the generation: {stopped}")
     vector = model.embed("hello")
     check(vector == model.embed("hello") and math.isclose(math.hypot(*vector), 1, rel_tol=1e-4), "an embedding has length 1")
     scored = subprocess.run([MAKAR, "score", "-m", path, "--jsonl"], input='{"prompt": "hello", "completion": " there"}\n',
@@ -76,10 +76,10 @@ def results(path):
         raise ValueError("mine")
     try:
         model.generate("hello", on_text=broken, max_tokens=5)
-        check(False, "an exception of a callback is lost")
+        check(False, "an exception in a callback is lost")
     except ValueError:
         pass
-    check(model.generate("hello", max_tokens=12) == text, "and the model works after it")
+    check(model.generate("hello", max_tokens=12) == text, "the model works after an exception in a callback")
     model.close()
     fails("NULL", lambda: model.tokenize("x"))
 
@@ -94,11 +94,11 @@ def symbols():
 
 def examples(path, root):
     def example(name, *words):
-        done = subprocess.run([EXAMPLES / f"example_{name}", *map(str, words)], capture_output=True, text=True, timeout=300)
-        check(done.returncode == 0, f"example {name}: {done.stderr}")
-        return done.stdout
-    check(example("generate", path, "hello").strip(), "generate")
-    check("log-probability" in example("generate_c", path, "hello"), "generate_c")
+        result = subprocess.run([EXAMPLES / f"example_{name}", *map(str, words)], capture_output=True, text=True, timeout=300)
+        check(result.returncode == 0, f"example {name}: {result.stderr}")
+        return result.stdout
+    check(example("generate", path, "hello").strip(), "the C++ example generates text")
+    check("log-probability" in example("generate_c", path, "hello"), "the C example prints a log-probability")
     tokens = example("sampler", path, "hello").split()
     check(len(tokens) > 5 and all(a != b for a, b in zip(tokens, tokens[1:])), f"no token twice in a row: {tokens}")
     out = example("train", ROOT / "README.md", root / "trained", 31)
@@ -106,13 +106,13 @@ def examples(path, root):
     check(len(losses) == 4 and losses[-1] < losses[0] - 0.5, f"the loss falls: {losses}")
     check("LlamaForCausalLM" in program("inspect", root / "trained"), "the trained model opens")
     check("MineForCausalLM with" in example("family", root / "mine"), "a user-defined family")
-    done = subprocess.run([EXAMPLES / "example_generate", "/nowhere", "x"], capture_output=True, text=True)
-    check(done.returncode == 1 and "no such file or folder" in done.stderr, f"errors are printed: {done.stderr}")
+    failed = subprocess.run([EXAMPLES / "example_generate", "/nowhere", "x"], capture_output=True, text=True)
+    check(failed.returncode == 1 and "no such file or folder" in failed.stderr, f"errors are printed: {failed.stderr}")
 
 
 with tempfile.TemporaryDirectory() as folder:
     model_path = make_model(pathlib.Path(folder) / "model")
-    results(model_path)
+    compare_with_program(model_path)
     symbols()
     examples(model_path, pathlib.Path(folder))
 sys.exit("\n".join(failures) if failures else 0)

@@ -18,14 +18,14 @@ MAKAR, BUILD = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]).re
 from serving import make_model  # noqa: E402
 
 
-def run(*arguments, **more):
-    done = subprocess.run([str(w) for w in arguments], capture_output=True, text=True, timeout=900, **more)
-    check(done.returncode == 0, f"{arguments}: {done.stdout[-400:]} {done.stderr[-800:]}")
-    return done
+def run(*arguments, **options):
+    result = subprocess.run([str(w) for w in arguments], capture_output=True, text=True, timeout=900, **options)
+    check(result.returncode == 0, f"{arguments}: {result.stdout[-400:]} {result.stderr[-800:]}")
+    return result
 
 
 def library(root):
-    """cmake --install, then the examples as a project of their own."""
+    """cmake --install, then the examples built as a separate project."""
     prefix = root / "prefix"
     run("cmake", "--install", BUILD, "--prefix", prefix, "--component", "library")
     check((prefix / "include/makar.h").is_file() and not (prefix / "include/makar/cli").exists(), "headers of the library only")
@@ -43,11 +43,11 @@ def library(root):
     python = next(prefix.rglob("makar.py")).parent
     done = run(sys.executable, "-c", f"import makar; print(makar.Model({str(model)!r}).generate('hello', max_tokens=5))",
                env=dict(os.environ, PYTHONPATH=str(python), MAKAR_LIBRARY=str(next(prefix.rglob("libmakar.so")))))
-    check(done.stdout.strip(), "the installed Python module")
+    check(done.stdout.strip(), "the installed Python module generates text")
 
 
 def debian(root):
-    """make deb without building again; unpacked into an empty root, the program runs."""
+    """make deb with the existing build; the program of the unpacked package runs."""
     if not all(map(shutil.which, ("dpkg-deb", "dpkg-shlibdeps"))):
         print("skipped: no dpkg-dev")
         return

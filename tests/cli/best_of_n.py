@@ -54,7 +54,7 @@ def main():
         check(plain and plain == own and plain != other, "reward score uses a template")
         check(good("reward", "best", "-m", chat, prompts, "--reward", f"model={folder / 'r'}", "-n", 2, "--max-completion-length", 24, "-q", "-o", folder / "m.jsonl").returncode == 0, "a reward model scores the answers")
         refused("did you mean 'best'", *command, "-o", folder / "x", "--form", "bst")
-        refused("at 0 answers are equal", *command, "-o", folder / "x", "--temp", 0)
+        refused("at 0 all answers would be equal", *command, "-o", folder / "x", "--temp", 0)
         refused("has no effect", *command, "-o", folder / "x", "--form", "pairs", "--keep", 2)
         refused("cannot be written", *command, "-o", folder / "no/such/folder.jsonl")
         refused("--allow-programs", *command, "--reward", "program=true", "-o", folder / "x")

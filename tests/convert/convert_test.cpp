@@ -72,7 +72,7 @@ TEST(Convert, EveryTypeLoadsAgain) {
 }
 
 TEST(Convert, CalibrationCoversEveryMatrix) {
-  CpuDevice device(2), four(4);
+  CpuDevice device(2), four_threads(4);
   const auto loaded = load_model(kLlama);
   ASSERT_TRUE(loaded.ok());
   std::vector<int64_t> ids;
@@ -81,11 +81,11 @@ TEST(Convert, CalibrationCoversEveryMatrix) {
   ASSERT_TRUE(c.ok());
   EXPECT_EQ(c->importance.size(), 2u * 7 + 1);
   const auto& squares = c->importance.at("blk.0.attn_q.weight");
-  const Tensor& xx = c->gram.at("blk.0.attn_q.weight");
-  ASSERT_EQ(xx.shape(), Shape({64, 64}));
-  EXPECT_NEAR(xx.f32()[65], squares[1], 0.01 * squares[1] + 0.01);
+  const Tensor& gram = c->gram.at("blk.0.attn_q.weight");
+  ASSERT_EQ(gram.shape(), Shape({64, 64}));
+  EXPECT_NEAR(gram.f32()[65], squares[1], 0.01 * squares[1] + 0.01);
   const Tensor a = c->gram.at("blk.1.ffn_down.weight"),
-               b = calibrate(*loaded, ids, four, {32, true})->gram.at("blk.1.ffn_down.weight");
+               b = calibrate(*loaded, ids, four_threads, {32, true})->gram.at("blk.1.ffn_down.weight");
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.bytes()), 0);
 }
 

@@ -204,7 +204,7 @@ TEST(GgufModels, OtherExpertLayoutsGiveTheSameOutputs) {
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
     EXPECT_TRUE(same_bits(expected, hidden(*loaded->model, device)));
   }
-  // One expert is missing: the error uses the current names.
+  // A missing expert is an error.
   single.erase(std::find_if(single.begin(), single.end(),
                             [](const GgufSource& s) { return s.name == "blk.0.ffn_gate.1.weight"; }));
   ScratchFolder folder;
@@ -359,9 +359,9 @@ std::vector<float> next_log_probabilities(const Model& model, Device& device,
   const Tensor all = logits(model, device, inputs), last = all.slice(all.dim(0) - 1, all.dim(0));
   std::vector<float> out(last.span().begin(), last.span().end());
   double sum = 0;
-  const float most = *std::max_element(out.begin(), out.end());
-  for (const float x : out) sum += std::exp(static_cast<double>(x - most));
-  for (float& x : out) x -= most + static_cast<float>(std::log(sum));
+  const float highest = *std::max_element(out.begin(), out.end());
+  for (const float x : out) sum += std::exp(static_cast<double>(x - highest));
+  for (float& x : out) x -= highest + static_cast<float>(std::log(sum));
   return out;
 }
 

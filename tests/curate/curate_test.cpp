@@ -93,7 +93,7 @@ TEST(Quality, GopherNamesTheRuleThatFails) {
 }
 
 // Compared with an implementation that counts every n-gram as a string.
-TEST(Quality, RepeatedNgramsAreThoseOfTheDefinition) {
+TEST(Quality, RepeatedNgramsMatchTheDefinition) {
   constexpr double kTop[] = {0.20, 0.18, 0.16}, kAll[] = {0.15, 0.14, 0.13, 0.12, 0.11, 0.10};
   GopherRules rules;
   rules.min_words = 1, rules.min_word_length = 1, rules.min_alphabetic = 0, rules.min_stop_words = 0;
@@ -106,8 +106,8 @@ TEST(Quality, RepeatedNgramsAreThoseOfTheDefinition) {
     double characters = 0;
     for (uint64_t i = 1; i <= count; ++i) {
       // Every third text repeats its first eight words.
-      const bool again = n % 3 == 0 && i > 8 && i % 24 < 8;
-      words.push_back(again ? words[i % 24] : "w" + std::to_string(rng.bits(i)[0] % vocabulary));
+      const bool repeats = n % 3 == 0 && i > 8 && i % 24 < 8;
+      words.push_back(repeats ? words[i % 24] : "w" + std::to_string(rng.bits(i)[0] % vocabulary));
       text += words.back() + " ", characters += static_cast<double>(words.back().size());
     }
     std::string expected;
@@ -125,10 +125,10 @@ TEST(Quality, RepeatedNgramsAreThoseOfTheDefinition) {
         for (size_t i = 0; i < k; ++i) covered[at + i] = true;
       }
       for (size_t i = 0; i < words.size(); ++i) all += covered[i] ? static_cast<double>(words[i].size()) : 0;
-      const double share = (k <= 4 ? top : all) / characters, most = k <= 4 ? kTop[k - 2] : kAll[k - 5];
-      if (share > most)
-        expected =
-            fmt::format("{}-grams that occur again are {:.2f} of the text, at most {:.2f}", k, share, most);
+      const double share = (k <= 4 ? top : all) / characters, max_share = k <= 4 ? kTop[k - 2] : kAll[k - 5];
+      if (share > max_share)
+        expected = fmt::format("{}-grams that occur again are {:.2f} of the text, expected at most {:.2f}", k,
+                               share, max_share);
     }
     EXPECT_EQ(gopher(text, rules).detail, expected) << text;
     expected.empty() ? ++passed : ++failed;
@@ -174,11 +174,11 @@ TEST(Pii, PlantedItemsAreFoundAndOrdinaryNumbersAreNot) {
     EXPECT_EQ(r.found[static_cast<size_t>(kind)], 1u) << item << " -> " << r.text;
   }
   EXPECT_EQ(recalled, planted.size());
-  for (const char* innocent :
+  for (const char* ordinary :
        {"In 1999 there were 1,234,567 people.", "On 2024-01-31 at 12:30.", "31.12.2023", "version 1.2.3.4.5",
         "pi is 3.14159265358979", "4111 1111 1111 1112", "ISBN 9780306406157", "a @ b", "10 000 000 km",
         "chapters 1 2 3 4 5", "see @user", "$1000000000"})
-    EXPECT_EQ(remove_pii(innocent).text, innocent);
+    EXPECT_EQ(remove_pii(ordinary).text, ordinary);
   EXPECT_EQ(remove_pii("x@y.com y@x.org").text, "[EMAIL] [EMAIL]");
 }
 
@@ -201,9 +201,9 @@ TEST(Languages, SamplesAreDistinguished) {
   EXPECT_EQ(model->detect("The boy and the girl went to the house by the water.").language, "en");
   EXPECT_EQ(model->detect("Das Kind und der Mann machten das Haus und das Tor auf.").language, "de");
   EXPECT_EQ(model->detect("La fille et la m\u00E8re ouvraient la porte de la maison.").language, "fr");
-  const auto again = LanguageId::from_json(*parse_json(model->json().dump(), "x"), "x");
-  ASSERT_TRUE(again.ok());
-  EXPECT_EQ(again->detect("the water").probability, model->detect("the water").probability);
+  const auto reloaded = LanguageId::from_json(*parse_json(model->json().dump(), "x"), "x");
+  ASSERT_TRUE(reloaded.ok());
+  EXPECT_EQ(reloaded->detect("the water").probability, model->detect("the water").probability);
   EXPECT_FALSE(LanguageId::train({{"en", samples.at("en")}}).ok());
   Json broken = model->json();
   broken["log_prob"][0].erase(0);
@@ -239,7 +239,7 @@ TEST(Duplicates, SignaturesEstimateJaccard) {
   EXPECT_LT(error, 0.05);
 }
 
-TEST(Duplicates, PlantedOnesAreFoundWithPrecisionAndRecall) {
+TEST(Duplicates, PlantedDuplicatesAreFoundAndNothingElse) {
   auto near = NearDuplicates::create();
   ASSERT_TRUE(near.ok());
   // 400 documents; 100 of them again with a few words changed.
@@ -382,12 +382,12 @@ TEST(Curate, FieldsTokensWeightsAndGroupsAreApplied) {
       EXPECT_EQ(report->kept, 202u);
       EXPECT_NEAR(static_cast<double>(report->sources[0].written), 100, 25);
       EXPECT_EQ(report->sources[1].written, 6u);
-      std::map<std::string, CurateReport::Group> of(report->groups.begin(), report->groups.end());
+      std::map<std::string, CurateReport::Group> by_group(report->groups.begin(), report->groups.end());
       // Every fourth document is about a man; half of all have too few votes.
-      EXPECT_EQ(of["gender: men"].documents, 100u);
-      EXPECT_EQ(of["gender: women"].documents, 301u);
-      EXPECT_EQ(of["gender: women"].kept_documents + of["gender: men"].kept_documents, 201u);
-      EXPECT_EQ(of["religion: muslim"].kept_mentions, 1u);
+      EXPECT_EQ(by_group["gender: men"].documents, 100u);
+      EXPECT_EQ(by_group["gender: women"].documents, 301u);
+      EXPECT_EQ(by_group["gender: women"].kept_documents + by_group["gender: men"].kept_documents, 201u);
+      EXPECT_EQ(by_group["religion: muslim"].kept_mentions, 1u);
       const std::string out = *read_file(o.output);
       EXPECT_NE(out.find("\"votes\":7"), std::string::npos);
       EXPECT_EQ(out.find("\"votes\":3"), std::string::npos);

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-Tokenizer characters(const std::string& file, const ScratchFolder& f, ThreadPool& pool) {
+Tokenizer character_tokenizer(const std::string& file, const ScratchFolder& f, ThreadPool& pool) {
   const auto json = train_tokenizer_on({file}, {"char", 1000, {}, f / "scratch"}, pool);
   check(json.ok(), json.ok() ? "" : json.error().text());
   return *Tokenizer::from_json(*json, "test");
@@ -42,7 +42,7 @@ TEST(Datasets, OneDocumentIsSplitAtItsEnd) {
     std::vector<std::string> messages;
     o.say = [&](const std::string& line) { messages.push_back(line); };
     Json identity;
-    const auto data = open_token_datasets(o, characters(file, f, pool), -1, pool, identity);
+    const auto data = open_token_datasets(o, character_tokenizer(file, f, pool), -1, pool, identity);
     ASSERT_TRUE(data.ok()) << data.error().text();
     ASSERT_EQ(data->train.size(), 1u);
     ASSERT_EQ(data->validation.size(), 1u);
@@ -52,7 +52,7 @@ TEST(Datasets, OneDocumentIsSplitAtItsEnd) {
     ASSERT_EQ(messages.size(), 2u);
     EXPECT_NE(messages[0].find("the last tokens"), std::string::npos) << messages[0];
     // The second call reuses the stored tokens and reports nothing.
-    ASSERT_TRUE(open_token_datasets(o, characters(file, f, pool), -1, pool, identity).ok());
+    ASSERT_TRUE(open_token_datasets(o, character_tokenizer(file, f, pool), -1, pool, identity).ok());
     EXPECT_EQ(messages.size(), 2u);
     EXPECT_EQ(identity["data"][0], identity["data"][1]);
   }
@@ -104,7 +104,7 @@ TEST(Datasets, ExamplesAreSplitAndIdentifiedByContent) {
   o.train = {file("c.jsonl", 200, "x")};
   ASSERT_TRUE(read_lines(o, other).ok());
   EXPECT_NE(other, one);
-  // A validation file: everything in it, and all of the training data for training.
+  // With a validation file, all of its examples are for validation and all others for training.
   o.train = {file("d.jsonl", 30)}, o.validation = {file("e.jsonl", 5, "v")};
   const auto separate = read_lines(o, other);
   EXPECT_EQ(separate->train.size(), 30u);

@@ -1,4 +1,4 @@
-// Dataset files in every format, valid and broken: records with their places; faults are counted and
+// Dataset files in every format, valid and broken: records have their places; bad records are counted and
 // reported.
 #include "data/record_reader.h"
 
@@ -13,14 +13,14 @@
 namespace makar {
 namespace {
 
-struct Read {
+struct ReadResult {
   std::vector<DataRecord> records;
   BadRecords bad;
   std::string error;
 };
 
-Read read(const std::string& path) {
-  Read out;
+ReadResult read(const std::string& path) {
+  ReadResult out;
   auto reader = RecordReader::open({path});
   if (!reader.ok()) return out.error = reader.error().text(), out;
   for (DataRecord r;;) {
@@ -69,8 +69,8 @@ TEST(Records, CompressedFilesAreReadByTheirFirstBytes) {
   EXPECT_EQ(read(f.write("a.jsonl.gz", gzipped(text))).records.size(), 2u);
   EXPECT_EQ(read(f.write("b.jsonl.zst", z)).records.size(), 2u);
   EXPECT_EQ(read(f.write("members.jsonl.gz", gzipped(text) + gzipped(text))).records.size(), 4u);
-  const auto cut = read(f.write("c.jsonl.gz", gzipped(text).substr(0, 20)));
-  EXPECT_NE(cut.error.find("ends early"), std::string::npos) << cut.error;
+  const auto truncated = read(f.write("c.jsonl.gz", gzipped(text).substr(0, 20)));
+  EXPECT_NE(truncated.error.find("ends early"), std::string::npos) << truncated.error;
   EXPECT_NE(read(f.write("d.jsonl.zst", z.substr(0, z.size() - 3))).error.find("ends early"),
             std::string::npos);
 }
@@ -110,7 +110,7 @@ TEST(Records, CsvHasQuotesAndTsvNeedsNoHeader) {
   EXPECT_EQ(two.records[0].value["text"], "a \"fine\" film");
 }
 
-TEST(Records, ColumnsHaveTheNamesThatAreGiven) {
+TEST(Records, ColumnsAreRenamed) {
   ScratchFolder f;
   const auto all = [](const DataPath& path) {
     std::vector<Json> out;
@@ -152,7 +152,7 @@ TEST(Records, ConllSentencesAreRead) {
 TEST(Records, PlainTextIsOneDocumentInPieces) {
   ScratchFolder f;
   std::string text;
-  while (text.size() < FileReader::kPiece * 2 + 1000) text += "a line of some words\n";
+  while (text.size() < FileReader::kPieceBytes * 2 + 1000) text += "a line of some words\n";
   const auto r = read(f.write("a.txt", text + std::string("nul \0 and bad \xff", 16)));
   ASSERT_EQ(r.records.size(), 3u);
   std::string all;
@@ -182,7 +182,7 @@ TEST(Records, AnEndlessLineIsSkippedInBoundedMemory) {
   EXPECT_LT(after.ru_maxrss - before.ru_maxrss, 200 * 1024);  // KiB
 }
 
-TEST(Records, FoldersInOrderOfNames) {
+TEST(Records, FoldersAreReadInOrderOfNames) {
   ScratchFolder f;
   std::filesystem::create_directories(f / "in/.hidden");
   f.write("in/b.txt", "b");

@@ -30,12 +30,12 @@ Item item(size_t i) {
 void expect_same(const SpoolOf<Item>& list, size_t at) {
   const auto got = list.read(at);
   ASSERT_TRUE(got.ok()) << got.error().message;
-  const Item want = item(at);
-  EXPECT_EQ(got->number, want.number);
-  EXPECT_EQ(got->share, want.share);
-  EXPECT_EQ(got->text, want.text);
-  EXPECT_EQ(got->ids, want.ids);
-  EXPECT_EQ(got->words, want.words);
+  const Item expected = item(at);
+  EXPECT_EQ(got->number, expected.number);
+  EXPECT_EQ(got->share, expected.share);
+  EXPECT_EQ(got->text, expected.text);
+  EXPECT_EQ(got->ids, expected.ids);
+  EXPECT_EQ(got->words, expected.words);
 }
 
 TEST(Spool, ReadsRecordsByIndexWhileItGrows) {

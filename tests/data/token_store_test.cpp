@@ -42,10 +42,11 @@ TEST(Permutation, HasEveryIndexOnceAndAnotherOrderPerEpoch) {
     if (n > 16) EXPECT_NE(first, second);
   }
   // No index is favoured: the mean displacement of a random permutation is n / 3.
-  double moved = 0;
+  double displacement = 0;
   const Permutation p(10000, 3, 0);
-  for (uint64_t i = 0; i < 10000; ++i) moved += std::abs(static_cast<double>(p(i)) - static_cast<double>(i));
-  EXPECT_NEAR(moved / 10000, 3333, 200);
+  for (uint64_t i = 0; i < 10000; ++i)
+    displacement += std::abs(static_cast<double>(p(i)) - static_cast<double>(i));
+  EXPECT_NEAR(displacement / 10000, 3333, 200);
 }
 
 TEST(Mixture, SharesAndRanksAreExact) {
@@ -67,16 +68,16 @@ TEST(Mixture, SharesAndRanksAreExact) {
 
 TEST(TokenStore, WritesAndReadsDocuments) {
   ScratchFolder f;
-  for (const bool wide : {false, true}) {
-    TokenWriter w(f.path(), "train", wide, true);
-    const std::vector<uint32_t> a = {1, 2, 3}, b = {wide ? 70000u : 7u, 5};
+  for (const bool ids_32bit : {false, true}) {
+    TokenWriter w(f.path(), "train", ids_32bit, true);
+    const std::vector<uint32_t> a = {1, 2, 3}, b = {ids_32bit ? 70000u : 7u, 5};
     const std::vector<uint8_t> ma = {0, 1, 1}, mb = {1, 0};
     ASSERT_TRUE(w.add(a, true, ma).ok());
     ASSERT_TRUE(w.add(b, true, mb).ok());
     const auto shards = w.finish();
     ASSERT_TRUE(shards.ok());
     const Json manifest = {{"format", "makar-tokens-1"},
-                           {"bits", wide ? 32 : 16},
+                           {"bits", ids_32bit ? 32 : 16},
                            {"vocab_size", 100000},
                            {"splits",
                             {{"train", {{"shards", *shards}, {"end", 4}}},
@@ -86,9 +87,9 @@ TEST(TokenStore, WritesAndReadsDocuments) {
     ASSERT_TRUE(store.ok()) << store.error().text();
     EXPECT_EQ(store->tokens(), 4);
     EXPECT_EQ(store->documents(), 2);
-    EXPECT_EQ(store->read({0, 4}), (std::vector<int64_t>{1, 2, 3, wide ? 70000 : 7}));
+    EXPECT_EQ(store->read({0, 4}), (std::vector<int64_t>{1, 2, 3, ids_32bit ? 70000 : 7}));
     EXPECT_EQ(store->mask({0, 4}), (std::vector<uint8_t>{0, 1, 1, 1}));
-    const auto parts = store->cut(1, 4);
+    const auto parts = store->document_ranges(1, 4);
     ASSERT_EQ(parts.size(), 2u);
     EXPECT_EQ(parts[0].end, 3);
     const auto validation_store = TokenStore::open(f.path(), "validation");
@@ -101,7 +102,7 @@ TEST(TokenStore, WritesAndReadsDocuments) {
   EXPECT_NE(broken.error().text().find("prepare the data again"), std::string::npos) << broken.error().text();
 }
 
-TEST(Prepare, CharactersOfATextAndTheEndForValidation) {
+TEST(Prepare, TokenizesCharactersAndSplitsOffTheEndForValidation) {
   ScratchFolder f;
   std::string text;
   for (int i = 0; i < 100; ++i) text += "to be or not\n";
@@ -113,10 +114,10 @@ TEST(Prepare, CharactersOfATextAndTheEndForValidation) {
   ASSERT_TRUE(tokenizer.ok());
   PrepareOptions o;
   o.paths = {file}, o.folder = f / "tokens", o.validation = 0.1, o.validation_at_end = true;
-  const auto made = prepare_tokens(*tokenizer, pool, o);
-  ASSERT_TRUE(made.ok()) << made.error().text();
-  EXPECT_EQ(made->tokens, 1170u);
-  EXPECT_EQ(made->validation_tokens, 130u);
+  const auto prepared = prepare_tokens(*tokenizer, pool, o);
+  ASSERT_TRUE(prepared.ok()) << prepared.error().text();
+  EXPECT_EQ(prepared->tokens, 1170u);
+  EXPECT_EQ(prepared->validation_tokens, 130u);
   const auto store = TokenStore::open(f / "tokens", "train");
   ASSERT_TRUE(store.ok());
   const auto ids = store->read({0, 26});
@@ -136,15 +137,15 @@ TEST(Prepare, ValidationByHashKeepsDocumentsWhole) {
   PrepareOptions o;
   o.paths = {file}, o.folder = f / "tokens", o.validation = 0.2;
   o.end_of_document = *tokenizer->id("<|endoftext|>");
-  const auto made = prepare_tokens(*tokenizer, pool, o);
-  ASSERT_TRUE(made.ok()) << made.error().text();
-  EXPECT_EQ(made->documents + made->validation_documents, 200u);
-  EXPECT_GT(made->validation_documents, 20u);
-  EXPECT_LT(made->validation_documents, 60u);
-  EXPECT_EQ(made->bad.count, 200u);
+  const auto prepared = prepare_tokens(*tokenizer, pool, o);
+  ASSERT_TRUE(prepared.ok()) << prepared.error().text();
+  EXPECT_EQ(prepared->documents + prepared->validation_documents, 200u);
+  EXPECT_GT(prepared->validation_documents, 20u);
+  EXPECT_LT(prepared->validation_documents, 60u);
+  EXPECT_EQ(prepared->bad.count, 200u);
   const auto store = TokenStore::open(f / "tokens", "train");
-  const auto last = store->read(store->document(0));
-  EXPECT_EQ(last.back(), o.end_of_document);
+  const auto first_document = store->read(store->document(0));
+  EXPECT_EQ(first_document.back(), o.end_of_document);
 }
 
 TEST(Idx, ReadsValidFilesAndRejectsBrokenOnes) {

@@ -34,7 +34,7 @@ GoldenLine run_adapter(const std::string& name, const std::string& base, const s
                        Device& device, const std::string& note) {
   Tally tally;
   if (!note.empty()) tally.note(note);
-  auto loaded = load_model(base, {true});
+  auto loaded = load_model(base, {.trainable = true});
   if (!loaded.ok()) return tally.fail(loaded.error().text()), tally.line(name);
   const auto adapter = load_adapter(*loaded, folder, device);
   if (!adapter.ok()) return tally.fail(adapter.error().text()), tally.line(name);
@@ -45,13 +45,13 @@ GoldenLine run_adapter(const std::string& name, const std::string& base, const s
   const Tensors in = part(*tensors, "in.");
   compare_forward(*loaded->model, device, in, part(*tensors, "out."), folder, tally);
   if (name == "lora" && note.empty() && tally.line(name).status == "fail") {
-    // lora/ was recorded with another eps than that of its base's config.json; with the recorded one it
-    // passes.
+    // lora/ was recorded with another rms_norm_eps than its base's config.json has; with the recorded value
+    // it passes.
     const std::string copy = with_eps(base, 1e-6);
-    GoldenLine again =
+    GoldenLine retry =
         run_adapter(name, copy, folder, lr, device, "recorded with rms_norm_eps 1e-6, not the base config's");
     fs::remove_all(copy);
-    return again;
+    return retry;
   }
   const auto inputs = make_inputs(loaded->model->spec(), in, folder);
   const auto loss = [&](ForwardContext& f) {
@@ -65,7 +65,7 @@ GoldenLine run_adapter(const std::string& name, const std::string& base, const s
 GoldenLine run_dpo(const std::string& root, Device& device) {
   Tally tally;
   const std::string name = "preference/dpo";
-  auto policy = load_model(root + "/models/dpo-policy", {true}),
+  auto policy = load_model(root + "/models/dpo-policy", {.trainable = true}),
        reference = load_model(root + "/models/dpo-reference");
   if (!policy.ok() || !reference.ok())
     return tally.fail("models/dpo-policy or dpo-reference does not load"), tally.line(name);
@@ -82,15 +82,16 @@ GoldenLine run_dpo(const std::string& root, Device& device) {
   const auto compare = [&](const Tensor& computed, const char* key) {
     const Tensor got = computed.host();
     for (int64_t i = 0; i < got.count(); ++i) {
-      const double want = (*golden)[key][static_cast<size_t>(i)];
-      tally.add("forward", std::fabs(got.f32()[i] - want) / std::max(1.0, std::fabs(want)), kForward);
+      const double expected = (*golden)[key][static_cast<size_t>(i)];
+      tally.add("forward", std::fabs(got.f32()[i] - expected) / std::max(1.0, std::fabs(expected)),
+                kForwardLimit);
     }
   };
-  Context plain{device};
-  ForwardContext fixed{plain};
+  Context ctx{device};
+  ForwardContext forward{ctx};
   PreferencePairs pairs;
-  pairs.reference_chosen = sequence_log_probabilities(fixed, *reference->model, chosen->source, mask);
-  pairs.reference_rejected = sequence_log_probabilities(fixed, *reference->model, rejected->source, mask);
+  pairs.reference_chosen = sequence_log_probabilities(forward, *reference->model, chosen->source, mask);
+  pairs.reference_rejected = sequence_log_probabilities(forward, *reference->model, rejected->source, mask);
   compare(pairs.reference_chosen, "ref_chosen_logps");
   compare(pairs.reference_rejected, "ref_rejected_logps");
   const float beta = (*golden)["beta"].get<float>();
@@ -98,15 +99,16 @@ GoldenLine run_dpo(const std::string& root, Device& device) {
     pairs.policy_chosen = sequence_log_probabilities(f, *policy->model, chosen->source, mask);
     pairs.policy_rejected = sequence_log_probabilities(f, *policy->model, rejected->source, mask);
   };
-  score(fixed);
+  score(forward);
   compare(pairs.policy_chosen, "policy_chosen_logps");
   compare(pairs.policy_rejected, "policy_rejected_logps");
   const auto check_loss = [&](const Tensor& got, const char* key) {
-    const double want = (*golden)[key];
-    tally.add("loss", std::fabs(got.host().f32()[0] - want) / std::max(1.0, std::fabs(want)), loss_limit());
+    const double expected = (*golden)[key];
+    tally.add("loss", std::fabs(got.host().f32()[0] - expected) / std::max(1.0, std::fabs(expected)),
+              loss_limit());
   };
-  check_loss(dpo_loss(plain, pairs, beta, 0.1f), "label_smoothing_0.1_loss");
-  check_loss(ipo_loss(plain, pairs, beta), "ipo_loss");
+  check_loss(dpo_loss(ctx, pairs, beta, 0.1f), "label_smoothing_0.1_loss");
+  check_loss(ipo_loss(ctx, pairs, beta), "ipo_loss");
   const auto loss = backward(*policy->model, device, [&](ForwardContext& f) -> Result<Tensor> {
     score(f);
     return dpo_loss(f.ops, pairs, beta);

@@ -1,5 +1,5 @@
-// What the fixtures of whole models share: comparing outputs, gradients, training and generation with those
-// of transformers.
+// Comparisons for the fixtures of whole models: outputs, gradients, training and generation against those
+// recorded with transformers.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -19,13 +19,13 @@ namespace makar::golden {
 using Tensors = std::map<std::string, Tensor>;
 using Loss = std::function<Result<Tensor>(ForwardContext&)>;
 
-constexpr double kForward = 1e-5;
+constexpr double kForwardLimit = 1e-5;
 // The type of activations of the whole run, f32 or bf16, and the limits that follow from it.
 DType activations();
 void set_activations(DType type);
 double loss_limit();
 
-// A fixture's comparisons, folded into one line: the worst of each kind, as a share of its limit.
+// The comparisons of a fixture, reported in one line: the worst error of each kind.
 class Tally {
  public:
   void add(const std::string& kind, double error, double limit) {
@@ -58,11 +58,11 @@ Result<Tensors> read_tensors(const std::string& path);
 // The tensors whose names start with `prefix`, without it.
 Tensors part(const Tensors& all, const std::string& prefix);
 // Relative error of norms over the rows that the mask does not hide.
-double relative_error(const Tensor& computed, const Tensor& want, const Tensor* mask);
+double relative_error(const Tensor& computed, const Tensor& expected, const Tensor* mask);
 
-void compare_forward(const Model& model, Device& device, const Tensors& in, const Tensors& want,
+void compare_forward(const Model& model, Device& device, const Tensors& in, const Tensors& expected,
                      const std::string& place, Tally& tally);
-void compare_gradients(const LoadedModel& loaded, const Json& want, Tally& tally);
+void compare_gradients(const LoadedModel& loaded, const Json& expected, Tally& tally);
 // Gradients of a loss for all trainable parameters, in their grad. Returns the loss.
 Result<double> backward(const Model& model, Device& device, const Loss& loss);
 OptimizerOptions adamw(double beta2, double decay);

@@ -28,15 +28,15 @@ Result<double> log_probability(const Model& model, Device& device, const std::ve
     std::copy_n(from, count, t.data<int64_t>());
     return t;
   };
-  const bool both = model.spec().encoder && model.spec().decoder;
+  const bool encoder_decoder = model.spec().encoder && model.spec().decoder;
   std::map<std::string, Tensor> in = {
-      {both ? "decoder_input_ids" : "input_ids", ids(sequence.data(), sequence.size() - 1)}};
-  if (both) in["input_ids"] = ids(prompt.data(), prompt.size());
+      {encoder_decoder ? "decoder_input_ids" : "input_ids", ids(sequence.data(), sequence.size() - 1)}};
+  if (encoder_decoder) in["input_ids"] = ids(prompt.data(), prompt.size());
   MAKAR_TRY(auto out, forward_tensors(model, in, {device}, "a sequence"));
   const Tensor logits = out.at("logits").host();
   const int64_t vocab = logits.dim(2);
   double sum = 0;
-  for (size_t i = both ? 1 : prompt.size(); i < sequence.size(); ++i) {
+  for (size_t i = encoder_decoder ? 1 : prompt.size(); i < sequence.size(); ++i) {
     const float* row = logits.f32() + static_cast<int64_t>(i - 1) * vocab;
     const double top = *std::max_element(row, row + vocab);
     double total = 0;
@@ -47,8 +47,8 @@ Result<double> log_probability(const Model& model, Device& device, const std::ve
 }
 
 // Whether two sequences of beam search are equally probable up to rounding.
-bool tied(const Model& model, Device& device, const std::vector<int64_t>& prompt,
-          const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+bool equally_probable(const Model& model, Device& device, const std::vector<int64_t>& prompt,
+                      const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
   if (a.size() != b.size() || a.size() < 2) return false;
   const auto p = log_probability(model, device, prompt, a), q = log_probability(model, device, prompt, b);
   return p.ok() && q.ok() && std::fabs(*p - *q) <= 1e-6 * std::max(1.0, std::fabs(*q));
@@ -79,26 +79,25 @@ void compare_generation(const Model& model, Device& device, const Json& runs, bo
       const auto got = generate_all(model, device, run["input_ids"][i].get<std::vector<int64_t>>(), o);
       if (!got.ok()) return tally.fail(got.error().text());
       for (size_t r = 0; r < got->size(); ++r) {
-        auto want = run["sequences"][i * static_cast<size_t>(o.answers) + r].get<std::vector<int64_t>>();
+        auto expected = run["sequences"][i * static_cast<size_t>(o.answers) + r].get<std::vector<int64_t>>();
         auto generated = (*got)[r];
-        // Remove the padding: pad ids, or end ids, because transformers takes a pad id of 0 for a missing
-        // one.
-        while (want.size() > generated.size() &&
-               (want.back() == args["pad_token_id"] || want.back() == o.stop[0]))
-          want.pop_back();
+        // Remove the padding: pad ids, or end ids, because transformers treats a pad id of 0 as missing.
+        while (expected.size() > generated.size() &&
+               (expected.back() == args["pad_token_id"] || expected.back() == o.stop[0]))
+          expected.pop_back();
         const auto compare_only = [&](size_t max) {
-          const size_t known = std::min({want.size(), generated.size(), max});
-          want.resize(known), generated.resize(known);
+          const size_t count = std::min({expected.size(), generated.size(), max});
+          expected.resize(count), generated.resize(count);
         };
         if (recovered) compare_only(11);  // the rows of the position table that the fixture shows
         if (longrope) compare_only(static_cast<size_t>(rope->original_positions) + 1);
-        if (generated == want) continue;
-        if (o.beams > 1 &&
-            tied(model, device, run["input_ids"][i].get<std::vector<int64_t>>(), generated, want))
+        if (generated == expected) continue;
+        if (o.beams > 1 && equally_probable(model, device, run["input_ids"][i].get<std::vector<int64_t>>(),
+                                            generated, expected))
           tally.note("beams of equal probability");
         else
           tally.fail(fmt::format("{}{} generated {} instead of {}", what, describe(args),
-                                 fmt::join(generated, ","), fmt::join(want, ",")));
+                                 fmt::join(generated, ","), fmt::join(expected, ",")));
       }
     }
     tally.add(what, 0, 1);

@@ -32,18 +32,18 @@ Result<TrainingTrace> train(const Model& model, Device& device, const OptimizerO
   return trace;
 }
 
-double relative(double got, double want, double floor) {
-  return std::fabs(got - want) / std::max(floor, std::fabs(want));
+double relative(double got, double expected, double floor) {
+  return std::fabs(got - expected) / std::max(floor, std::fabs(expected));
 }
 
-// How far a trace moves if the weights change by their last bits: up to each step, the largest relative
-// difference of several such changes. A router turns a last bit into another choice of experts, and AdamW the
-// sign of a gradient that is almost 0 into a whole step.
+// How much a trace changes if the last bits of the weights change: for each step, the largest relative
+// difference up to that step, over several random changes. After such a change a router may select other
+// experts, and AdamW turns the sign of a gradient near 0 into a full step.
 Result<std::vector<double>> sensitivity(const Model& model, Device& device, const OptimizerOptions& options,
-                                        double lr, double clip, const TrainingTrace& plain,
+                                        double lr, double clip, const TrainingTrace& trace,
                                         const Loss& loss) {
   constexpr uint64_t kTrials = 4;
-  const size_t steps = plain.losses.size();
+  const size_t steps = trace.losses.size();
   const auto& all = model.parameters().all();
   std::vector<Tensor> before;
   for (const auto& p : all) before.push_back(p->value.defined() ? p->value.clone() : Tensor());
@@ -56,20 +56,20 @@ Result<std::vector<double>> sensitivity(const Model& model, Device& device, cons
     uint64_t state = trial;
     for (const auto& p : all) {
       if (p->shape.rank() != 2 || !p->value.defined() || p->value.dtype() != DType::kF32) continue;
-      Tensor moved = p->value.host().clone();
-      for (int64_t i = 0; i < moved.count(); ++i) {
+      Tensor perturbed = p->value.host().clone();
+      for (int64_t i = 0; i < perturbed.count(); ++i) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        moved.f32()[i] = std::nextafter(moved.f32()[i], state >> 63 ? INFINITY : -INFINITY);
+        perturbed.f32()[i] = std::nextafter(perturbed.f32()[i], state >> 63 ? INFINITY : -INFINITY);
       }
-      p->value = moved.to(device.memory());
+      p->value = perturbed.to(device.memory());
     }
     const auto other = train(model, device, options, lr, clip, steps, loss);
     restore();
     if (!other.ok()) return other.error();
     double largest = 0;
     for (size_t i = 0; i < steps; ++i) {
-      largest = std::max({largest, relative(other->losses[i], plain.losses[i], 1.0),
-                          relative(other->norms[i], plain.norms[i], 0.0)});
+      largest = std::max({largest, relative(other->losses[i], trace.losses[i], 1.0),
+                          relative(other->norms[i], trace.norms[i], 0.0)});
       out[i] = std::max(out[i], largest);
     }
   }
@@ -91,19 +91,21 @@ void compare_training(const Model& model, Device& device, const OptimizerOptions
   const auto norm_error = [&](size_t i) {
     return norms.is_array() ? relative(trace->norms[i], norms[i].get<double>(), 0.0) : 0.0;
   };
-  bool near = true;
-  for (size_t i = 0; i < steps; ++i) near = near && loss_error(i) <= limit && norm_error(i) <= 10 * limit;
-  std::vector<double> moved(steps, 0.0);
-  if (!near) {
+  bool within_limits = true;
+  for (size_t i = 0; i < steps; ++i)
+    within_limits = within_limits && loss_error(i) <= limit && norm_error(i) <= 10 * limit;
+  std::vector<double> sensitivities(steps, 0.0);
+  if (!within_limits) {
     for (size_t i = 0; i < before.size(); ++i) model.parameters().all()[i]->value = before[i];
     const auto measured = sensitivity(model, device, options, lr, clip, *trace, loss);
     if (!measured.ok()) return tally.fail(measured.error().text());
-    moved = *measured;
-    tally.note(fmt::format("last bits of the weights move its training by {:.1e}", moved.back()));
+    sensitivities = *measured;
+    tally.note(fmt::format("changing the last bits of the weights changes the training by {:.1e}",
+                           sensitivities.back()));
   }
   for (size_t i = 0; i < steps; ++i) {
-    tally.add("training", loss_error(i), limit + std::min(10 * moved[i], kMaxExtraTolerance));
-    tally.add("training", norm_error(i), 10 * limit + std::min(10 * moved[i], kMaxExtraTolerance));
+    tally.add("training", loss_error(i), limit + std::min(10 * sensitivities[i], kMaxExtraTolerance));
+    tally.add("training", norm_error(i), 10 * limit + std::min(10 * sensitivities[i], kMaxExtraTolerance));
   }
 }
 

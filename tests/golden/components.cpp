@@ -36,7 +36,7 @@ Tensor swapped(const Tensor& x) {
 }
 
 double attention_error(Context& ctx, const Fixture& f, bool causal) {
-  const Tensor q = f.get("q"), want = f.get(causal ? "sdpa_causal" : "sdpa");
+  const Tensor q = f.get("q"), expected = f.get(causal ? "sdpa_causal" : "sdpa");
   const int64_t batch = q.dim(0), heads = q.dim(1), tokens = q.dim(2), dim = q.dim(3);
   const auto flat = [&](const std::string& name) {
     return swapped(f.get(name)).reshape({batch * tokens, heads * dim}).to(ctx.device.memory());
@@ -47,12 +47,12 @@ double attention_error(Context& ctx, const Fixture& f, bool causal) {
   std::vector<ops::SequenceRows> rows;
   for (int64_t b = 0; b < batch; ++b) rows.push_back({b * tokens, tokens, b * tokens, tokens, 0});
   const Tensor y = ops::attention(ctx, flat("q"), flat("k"), flat("v"), rows, o);
-  return relative_error(swapped(y.host().reshape({batch, tokens, heads, dim})), want);
+  return relative_error(swapped(y.host().reshape({batch, tokens, heads, dim})), expected);
 }
 
 void add_losses(Context& ctx, const Fixture& f, std::vector<GoldenLine>& lines) {
   const auto scalar = [&](const std::string& name, const std::function<Tensor(const Tensor&)>& loss) {
-    lines.push_back(measure("components/" + name, kValues, [&] {
+    lines.push_back(measure("components/" + name, kValueLimit, [&] {
       return relative_error(loss(f.on(ctx.device, "ce_logits")), f.get(name));
     }));
   };
@@ -89,7 +89,7 @@ void add_losses(Context& ctx, const Fixture& f, std::vector<GoldenLine>& lines) 
 void add_rowwise(const Fixture& f, Device& device, std::vector<GoldenLine>& lines) {
   Context ctx{device};
   const auto of_x = [&](const std::string& name, const std::function<Tensor(const Tensor&)>& op) {
-    lines.push_back(measure("components/" + name, kValues,
+    lines.push_back(measure("components/" + name, kValueLimit,
                             [&] { return relative_error(op(f.on(device, "x")), f.get(name)); }));
   };
   of_x("layer_norm", [&](const Tensor& x) {
@@ -112,13 +112,14 @@ void add_rowwise(const Fixture& f, Device& device, std::vector<GoldenLine>& line
   of_x("log_softmax", [&](const Tensor& x) { return ops::log_softmax(ctx, x); });
   add_losses(ctx, f, lines);
   for (const bool causal : {false, true})
-    lines.push_back(measure(causal ? "components/sdpa_causal" : "components/sdpa", kValues,
+    lines.push_back(measure(causal ? "components/sdpa_causal" : "components/sdpa", kValueLimit,
                             [&] { return attention_error(ctx, f, causal); }));
-  lines.push_back(measure("components/conv", kValues, [&] {  // patches: the stride is the kernel
-    const Tensor w = f.on(device, "conv.w"), want = f.get("conv.out");
+  lines.push_back(measure("components/conv", kValueLimit, [&] {  // patches: the stride is the kernel
+    const Tensor w = f.on(device, "conv.w"), expected = f.get("conv.out");
     const Tensor rows = ops::conv2d_rows(ctx, f.on(device, "conv.x"), w, f.on(device, "conv.b"), w.dim(2));
-    return relative_error(
-        swapped(rows.host().reshape({want.dim(0), want.dim(2) * want.dim(3), want.dim(1), 1})), want);
+    return relative_error(swapped(rows.host().reshape(
+                              {expected.dim(0), expected.dim(2) * expected.dim(3), expected.dim(1), 1})),
+                          expected);
   }));
 }
 

@@ -1,5 +1,5 @@
-// Golden logits processors of transformers: `lp.NAME_VALUE` is what one of them makes of `lp.scores` after
-// the tokens of `lp.history`.
+// Golden logits processors of transformers: `lp.NAME_VALUE` is the output of one of them for the logits
+// `lp.scores` after the tokens `lp.history`.
 #include <cmath>
 
 #include "golden/fixture.h"
@@ -9,7 +9,7 @@ namespace makar::golden {
 namespace {
 
 // Masked tokens must be the same; the others are compared as norms.
-double processor_error(const Tensor& scores, const Tensor& history, const Tensor& want,
+double processor_error(const Tensor& scores, const Tensor& history, const Tensor& recorded,
                        const SamplerOptions& options) {
   Tensor got = Tensor::empty(scores.shape()), expected = Tensor::empty(scores.shape());
   const int64_t rows = scores.dim(0), width = scores.dim(1), length = history.dim(1);
@@ -17,12 +17,12 @@ double processor_error(const Tensor& scores, const Tensor& history, const Tensor
   for (int64_t row = 0; row < rows; ++row) {
     const std::span<float> logits(got.f32() + row * width, static_cast<size_t>(width));
     const std::span<const int64_t> tokens(history.i64() + row * length, static_cast<size_t>(length));
-    check(Sampler(options).apply(logits, tokens).ok(), "the sampler takes the scores");
+    check(Sampler(options).apply(logits, tokens).ok(), "the sampler rejects the scores");
   }
   for (int64_t i = 0; i < got.count(); ++i) {
-    const bool masked = std::isinf(want.f32()[i]);
+    const bool masked = std::isinf(recorded.f32()[i]);
     check(std::isinf(got.f32()[i]) == masked, fmt::format("token {} is masked in one only", i));
-    expected.f32()[i] = masked ? 0 : want.f32()[i];
+    expected.f32()[i] = masked ? 0 : recorded.f32()[i];
     if (masked) got.f32()[i] = 0;
   }
   return relative_error(got, expected);
@@ -52,7 +52,7 @@ void add_logits_processors(const Fixture& fixture, std::vector<GoldenLine>& line
     bool known = false;
     for (const auto& [processor, set] : processors)
       if (kind == processor) set(options, std::stod(name.substr(split + 1))), known = true;
-    lines.push_back(known ? measure("components/" + name, kValues,
+    lines.push_back(known ? measure("components/" + name, kValueLimit,
                                     [&] {
                                       return processor_error(fixture.get("lp.scores"),
                                                              fixture.get("lp.history"), fixture.get(name),

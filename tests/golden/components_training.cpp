@@ -13,15 +13,15 @@
 namespace makar::golden {
 namespace {
 
-// The layers that the fixture's weights describe: layers and directions are read off their names, sizes off
-// shapes. The fixture's batch is ragged here: sequences of equal length.
+// The recurrent layers of the fixture: their number and directions come from the names of the weights, sizes
+// from the shapes. The fixture's batch becomes a ragged batch of sequences of equal length.
 class RecurrentStack {
  public:
   RecurrentStack(const Fixture& f, Device& device, const std::string& name, CellKind kind) {
-    const bool two = f.has(name + ".weight_ih_l0_reverse");
+    const bool bidirectional = f.has(name + ".weight_ih_l0_reverse");
     for (int64_t i = 0; f.has(name + ".weight_ih_l" + std::to_string(i)); ++i) {
       BlockSpec b;
-      b.recurrent = RecurrentSpec{kind, f.get(name + ".weight_hh_l0").dim(1), two};
+      b.recurrent = RecurrentSpec{kind, f.get(name + ".weight_hh_l0").dim(1), bidirectional};
       const std::string end = "_l" + std::to_string(i);
       layers_.emplace_back(parameters, end, f.get(name + ".weight_ih" + end).dim(1), b);
     }
@@ -62,13 +62,13 @@ double recurrent_error(const Fixture& f, Device& device, const std::string& name
   tape.backward(ops::sum(ctx, ops::activate(ctx, out, ops::Activation::kSquare)));
   stack.parameters.collect(tape);
   double worst = 0;
-  const Json& want = f.json().at(name + ".grads");
+  const Json& expected = f.json().at(name + ".grads");
   for (const auto& p : stack.parameters.all()) {
     double norm = 0;
     const Tensor gradient = p->grad.host();
     for (const float g : gradient.span()) norm += static_cast<double>(g) * g;
-    worst =
-        std::max(worst, relative_error(std::sqrt(norm), want.at(RecurrentStack::theirs(*p)).get<double>()));
+    worst = std::max(worst,
+                     relative_error(std::sqrt(norm), expected.at(RecurrentStack::theirs(*p)).get<double>()));
   }
   return worst;
 }
@@ -77,12 +77,12 @@ double recurrent_error(const Fixture& f, Device& device, const std::string& name
 double trajectory_error(const Fixture& f, Device& device, const std::string& name,
                         const OptimizerOptions& options, double lr) {
   ParameterSet parameters;
-  const Tensor a = f.on(device, "opt.A"), y = f.on(device, "opt.y"), want = f.get("opt." + name);
+  const Tensor a = f.on(device, "opt.A"), y = f.on(device, "opt.y"), expected = f.get("opt." + name);
   Parameter* p = parameters.add("p", f.get("opt.p0").shape());
   p->value = f.on(device, "opt.p0");
   Optimizer optimizer = Optimizer::make(parameters, options).value();
-  Tensor got = Tensor::empty(want.shape());
-  for (int64_t i = 0; i < want.dim(0); ++i) {
+  Tensor got = Tensor::empty(expected.shape());
+  for (int64_t i = 0; i < expected.dim(0); ++i) {
     Tape tape(device);
     Context ctx{device, &tape};
     parameters.watch(tape);
@@ -94,7 +94,7 @@ double trajectory_error(const Fixture& f, Device& device, const std::string& nam
     parameters.clear_gradients();
     std::copy_n(p->value.host().f32(), p->shape[0], got.f32() + i * p->shape[0]);
   }
-  return relative_error(got, want);
+  return relative_error(got, expected);
 }
 
 }  // namespace
@@ -104,9 +104,9 @@ void add_recurrent(const Fixture& f, Device& device, std::vector<GoldenLine>& li
       {"rnn", CellKind::kRnn}, {"lstm", CellKind::kLstm}, {"gru", CellKind::kGru}};
   for (const auto& [cell, kind] : cells) {
     const std::string name = cell;
-    lines.push_back(measure("components/" + name + ".out", kValues,
+    lines.push_back(measure("components/" + name + ".out", kValueLimit,
                             [&, k = kind] { return recurrent_error(f, device, name, k, false); }));
-    lines.push_back(measure("components/" + name + ".grads", kGradients,
+    lines.push_back(measure("components/" + name + ".grads", kGradientNormLimit,
                             [&, k = kind] { return recurrent_error(f, device, name, k, true); }));
   }
 }
@@ -127,16 +127,18 @@ void add_optimisers(const Fixture& f, Device& device, std::vector<GoldenLine>& l
                       {"adamw", "adamw", 0.05},
                       {"adam", "adam", 0.05},
                       {"adafactor", "adafactor", 0.05}};
-  for (const std::string& full : f.names()) {
-    if (full.rfind("opt.", 0) != 0 || full == "opt.A" || full == "opt.y" || full == "opt.p0") continue;
-    const std::string name = full.substr(4);
+  for (const std::string& full_name : f.names()) {
+    if (full_name.rfind("opt.", 0) != 0 || full_name == "opt.A" || full_name == "opt.y" ||
+        full_name == "opt.p0")
+      continue;
+    const std::string name = full_name.substr(4);
     const auto run = std::find_if(std::begin(runs), std::end(runs),
                                   [&](const Run& r) { return name.rfind(r.prefix, 0) == 0; });
     if (run == std::end(runs)) {
-      lines.push_back(skipped("components/" + full, "this optimiser is not implemented"));
+      lines.push_back(skipped("components/" + full_name, "this optimiser is not implemented"));
       continue;
     }
-    lines.push_back(measure("components/" + full, kValues, [&] {
+    lines.push_back(measure("components/" + full_name, kValueLimit, [&] {
       OptimizerOptions options;
       options.name = run->optimiser;
       const std::string rest = name.substr(run->prefix.size());
@@ -153,9 +155,9 @@ void add_schedules(const Fixture& f, std::vector<GoldenLine>& lines) {
   if (!f.json().contains("schedules")) return;
   // The settings are given as text: "peak 1e-3, warmup 10, total 100; polynomial lr_end 1e-5 power 2".
   const std::string words = f.json().value("schedule_args", "");
-  const auto setting = [&](const std::string& word, double otherwise) {
+  const auto setting = [&](const std::string& word, double fallback) {
     const size_t at = words.find(word + " ");
-    return at == std::string::npos ? otherwise : std::stod(words.substr(at + word.size() + 1));
+    return at == std::string::npos ? fallback : std::stod(words.substr(at + word.size() + 1));
   };
   for (const auto& [name, rates] : f.json().at("schedules").items())
     lines.push_back(measure("components/schedule." + name, 1e-12, [&, n = name, r = rates] {

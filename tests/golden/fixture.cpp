@@ -16,19 +16,19 @@ Tensor Fixture::get(const std::string& name) const { return tensors_->tensor(nam
 
 Tensor Fixture::on(Device& device, const std::string& name) const { return get(name).to(device.memory()); }
 
-double relative_error(const Tensor& computed, const Tensor& want) {
+double relative_error(const Tensor& computed, const Tensor& expected) {
   const Tensor got = computed.defined() ? computed.host() : computed;
-  if (!got.defined() || got.count() != want.count()) return std::numeric_limits<double>::infinity();
+  if (!got.defined() || got.count() != expected.count()) return std::numeric_limits<double>::infinity();
   double difference = 0, norm = 0;
-  for (int64_t i = 0; i < want.count(); ++i) {
-    const double d = static_cast<double>(got.f32()[i]) - want.f32()[i];
-    difference += d * d, norm += static_cast<double>(want.f32()[i]) * want.f32()[i];
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    const double d = static_cast<double>(got.f32()[i]) - expected.f32()[i];
+    difference += d * d, norm += static_cast<double>(expected.f32()[i]) * expected.f32()[i];
   }
   return norm > 0 ? std::sqrt(difference / norm) : std::sqrt(difference);
 }
 
-double relative_error(double got, double want) {
-  return std::fabs(got - want) / (want != 0 ? std::fabs(want) : 1.0);
+double relative_error(double got, double expected) {
+  return std::fabs(got - expected) / (expected != 0 ? std::fabs(expected) : 1.0);
 }
 
 GoldenLine measure(const std::string& name, double limit, const std::function<double()>& body) {

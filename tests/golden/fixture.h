@@ -28,13 +28,14 @@ class Fixture {
 };
 
 // |a - b| / |b| as norms of all values; infinity when the shapes differ.
-double relative_error(const Tensor& got, const Tensor& want);
-double relative_error(double got, double want);
+double relative_error(const Tensor& got, const Tensor& expected);
+double relative_error(double got, double expected);
 
 // The line of `body`, which returns its worst error; an exception fails the line with its text.
 GoldenLine measure(const std::string& name, double limit, const std::function<double()>& body);
 
-constexpr double kValues = 1e-5, kGradients = 1e-4;  // the limits in docs/design.md, numbers contract
+constexpr double kValueLimit = 1e-5,
+                 kGradientNormLimit = 1e-4;  // the limits in docs/design.md, numbers contract
 
 // The parts of run_components, each appending its lines.
 void add_rowwise(const Fixture& fixture, Device& device, std::vector<GoldenLine>& lines);

@@ -13,9 +13,9 @@
 
 int main(int argc, char** argv) {
   using namespace makar;
-  const auto setting = [](const char* name, const char* otherwise) {
+  const auto setting = [](const char* name, const char* fallback) {
     const char* value = std::getenv(name);
-    return std::string(value ? value : otherwise);
+    return std::string(value ? value : fallback);
   };
   std::string root = setting("MAKAR_GOLDEN", "tests/golden"), device_name = setting("MAKAR_DEVICE", "cpu");
   DType type = DType::kF32;
@@ -31,7 +31,7 @@ int main(int argc, char** argv) {
     fmt::print(stderr, "golden: {} is not a folder\n", root);
     return 2;
   }
-  // Changing page protection is slower with several threads.
+  // The fence device changes page protection, which is slower with several threads.
   const auto opened =
       open_device(device_name, device_name == "fence" ? 1 : std::atoi(setting("MAKAR_THREADS", "0").c_str()));
   if (!opened.ok()) {
@@ -40,10 +40,10 @@ int main(int argc, char** argv) {
   }
   Device& device = **opened;
   std::vector<golden::GoldenLine> lines = golden::run_models(root, device, type);
-  const bool all = type == DType::kF32;
-  if (all && std::filesystem::is_directory(root + "/components"))
+  const bool all_fixtures = type == DType::kF32;
+  if (all_fixtures && std::filesystem::is_directory(root + "/components"))
     for (auto& l : golden::run_components(root, device)) lines.push_back(l);
-  if (all && std::filesystem::exists(root + "/preference/ppo.json"))
+  if (all_fixtures && std::filesystem::exists(root + "/preference/ppo.json"))
     for (auto& l : golden::run_ppo(root, device)) lines.push_back(l);
   int passed = 0, failed = 0, skips = 0;
   for (const auto& l : lines) {

@@ -1,5 +1,5 @@
-// Golden fixtures of whole models: what transformers computed, through our loader, forward, tape and
-// optimiser.
+// Golden fixtures of whole models: loads each, and compares forward pass, gradients, training and generation
+// with what transformers recorded.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -12,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Some fixtures of sinusoidal models were made with position tables that are not in their files; what enters
-// the first block gives those tables back: row t is the state less the scaled token.
+// Some fixtures of sinusoidal models were recorded with position tables that are not in their files. The
+// input of the first block gives those tables: row t is the state minus the scaled token embedding.
 void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tally& tally) {
   const auto recover = [&](const Stack* stack, const std::string& ids_name, const std::string& state_name) {
     Parameter* table = model.parameters().find(stack->spec().name + ".embed.positions.weight");
@@ -21,8 +21,8 @@ void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tall
     if (!table || !table->optional || !in.contains(ids_name) || !out.contains(state_name)) return;
     const Tensor &ids = in.at(ids_name), &state = out.at(state_name), tokens = stack->tokens()->value;
     const int64_t width = tokens.dim(1);
-    Tensor found = table->value.clone();
-    double difference = 0;  // from the sinusoids, by a formula of the test, independent of our table
+    Tensor recovered = table->value.clone();
+    double difference = 0;  // from sinusoids that are computed here, independently of makar's table
     const auto sinusoid = [width](int64_t t, int64_t j) {
       const int64_t half = (width + 1) / 2, pair = j < half ? j : j - half;
       const double angle =
@@ -35,10 +35,10 @@ void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tall
         const float v = state.f32()[t * width + j] -
                         stack->spec().embedding.scale * tokens.f32()[ids.i64()[t] * width + j];
         difference = std::max(difference, std::fabs(v - sinusoid(t, j)));
-        found.f32()[t * width + j] = v;
+        recovered.f32()[t * width + j] = v;
       }
     if (difference < 1e-3) return;
-    table->value = found;
+    table->value = recovered;
     tally.note(fmt::format("{} positions are not sinusoidal and not in the file: taken from {}",
                            stack->spec().name, state_name));
   };
@@ -49,8 +49,8 @@ void recover_positions(Model& model, const Tensors& in, const Tensors& out, Tall
             model.encoder() ? "decoder_hidden_states.0" : "hidden_states.0");
 }
 
-// The loss of a language model's recorded logits for its labels, in double; NaN for other heads.
-double own_loss(const ModelSpec& spec, const Tensors& in, const Tensors& out) {
+// The loss of the recorded logits of a language model, in double; NaN for other heads.
+double loss_of_recorded_logits(const ModelSpec& spec, const Tensors& in, const Tensors& out) {
   const bool lm = spec.head.kind == HeadKind::kCausalLm || spec.head.kind == HeadKind::kMaskedLm;
   if (!lm || !out.contains("logits") || !in.contains("labels") || spec.router_loss > 0) return NAN;
   const Tensor &logits = out.at("logits"), &labels = in.at("labels");
@@ -95,9 +95,10 @@ void compare_reward(const LoadedModel& loaded, Device& device, const Tensors& in
   Context ctx{device};
   ForwardContext f{ctx};
   const auto flat = [](const Tensor& t) { return t.reshape({t.count()}); };
-  tally.add("forward", relative_error(flat(reward(f, *chosen)), out.at("reward_chosen"), nullptr), kForward);
+  tally.add("forward", relative_error(flat(reward(f, *chosen)), out.at("reward_chosen"), nullptr),
+            kForwardLimit);
   tally.add("forward", relative_error(flat(reward(f, *rejected)), out.at("reward_rejected"), nullptr),
-            kForward);
+            kForwardLimit);
   const auto loss = backward(model, device, [&](ForwardContext& g) -> Result<Tensor> {
     return pairwise_loss(g.ops, reward(g, *chosen), reward(g, *rejected));
   });
@@ -113,7 +114,7 @@ std::vector<GoldenLine> run_model(const std::string& folder, Device& device) {
     lines.insert(lines.begin(), tally.line(name));
     return lines;
   };
-  auto loaded = load_model(folder, {true});
+  auto loaded = load_model(folder, {.trainable = true});
   if (!loaded.ok()) return tally.fail(loaded.error().text()), finish();
   Model& model = *loaded->model;
   const std::string tensors_path = folder + "/golden.safetensors", json_path = folder + "/golden.json";
@@ -138,17 +139,18 @@ std::vector<GoldenLine> run_model(const std::string& folder, Device& device) {
   const auto inputs = make_inputs(model.spec(), in, tensors_path);
   if (!inputs.ok()) return tally.fail(inputs.error().text()), finish();
   const auto loss = [&](ForwardContext& f) { return head_loss(f, model, *inputs, in); };
-  // A fixture whose own logits do not give its own loss was recorded with dropout on: nothing can repeat
-  // that.
-  const double own = golden.contains("loss") ? own_loss(model.spec(), in, out) : NAN;
-  if (std::isfinite(own) && std::fabs(own - golden["loss"].get<double>()) > 1e-4 * std::max(1.0, own)) {
-    const std::string why =
+  // If the recorded logits do not give the recorded loss, the fixture was recorded with dropout, which cannot
+  // be reproduced.
+  const double logits_loss = golden.contains("loss") ? loss_of_recorded_logits(model.spec(), in, out) : NAN;
+  if (std::isfinite(logits_loss) &&
+      std::fabs(logits_loss - golden["loss"].get<double>()) > 1e-4 * std::max(1.0, logits_loss)) {
+    const std::string reason =
         fmt::format("recorded with dropout on: its logits give a loss of {:.5f}, golden.json says {:.5f}",
-                    own, golden["loss"].get<double>());
+                    logits_loss, golden["loss"].get<double>());
     for (const char* what : {"gradients", "training"})
       if (golden.contains(what == std::string("gradients") ? "grads" : what))
-        lines.push_back(skipped(name + " " + what, why));
-    golden["loss"] = own;
+        lines.push_back(skipped(name + " " + what, reason));
+    golden["loss"] = logits_loss;
     golden.erase("grads");
     golden.erase("training");
   }
@@ -157,8 +159,8 @@ std::vector<GoldenLine> run_model(const std::string& folder, Device& device) {
   if (golden.contains("loss")) {
     const auto value = backward(model, device, loss);
     if (!value.ok()) return tally.fail(value.error().text()), finish();
-    const double want = golden["loss"];
-    tally.add("loss", std::fabs(*value - want) / std::max(1.0, std::fabs(want)), loss_limit());
+    const double expected = golden["loss"];
+    tally.add("loss", std::fabs(*value - expected) / std::max(1.0, std::fabs(expected)), loss_limit());
     // In bf16 a router may choose other experts.
     if (golden.contains("grads") && (activations() == DType::kF32 || !model.spec().main().routed()))
       compare_gradients(*loaded, golden["grads"], tally);
@@ -184,8 +186,8 @@ std::vector<GoldenLine> run_models(const std::string& root, Device& device, DTyp
   };
   for (const auto& folder : folders(root + "/models")) {
     if (!fs::exists(folder + "/golden.safetensors")) continue;
-    const auto made = run_model(folder, device);
-    lines.insert(lines.end(), made.begin(), made.end());
+    const auto model_lines = run_model(folder, device);
+    lines.insert(lines.end(), model_lines.begin(), model_lines.end());
   }
   if (fs::exists(root + "/lora/adapter_config.json"))
     lines.push_back(run_adapter("lora", root + "/models/llama", root + "/lora", 1e-2, device));

@@ -15,7 +15,7 @@ std::vector<GoldenLine> run_ppo(const std::string& folder, Device& device) {
   Context ctx{device};
   const auto number = [&](const char* name) { return f.json().at(name).get<double>(); };
   const auto add = [&](const std::string& name, const std::function<double()>& body) {
-    lines.push_back(measure("preference/ppo." + name, kValues, body));
+    lines.push_back(measure("preference/ppo." + name, kValueLimit, body));
   };
   const auto advantages = [&] {
     const Tensor rewards = f.get("rewards");

@@ -64,9 +64,9 @@ def to_f32(value):
 def crop(image, height, width):
     """center_crop of transformers: pads with zeros, more of them above and to the left."""
     top, left = (image.height - height) // 2, (image.width - width) // 2
-    high, wide = max(height, image.height), max(width, image.width)
-    down, right = math.ceil((high - image.height) / 2), math.ceil((wide - image.width) / 2)
-    page = Image.new("RGB", (wide, high))
+    page_height, page_width = max(height, image.height), max(width, image.width)
+    down, right = math.ceil((page_height - image.height) / 2), math.ceil((page_width - image.width) / 2)
+    page = Image.new("RGB", (page_width, page_height))
     page.paste(image, (right, down))
     top, left = top + down, left + right
     return page.crop((left, top, left + width, top + height))
@@ -106,7 +106,7 @@ def reference(path, config):
 
 def main():
     random.seed(5)
-    bad = compared = 0
+    differing = compared = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for i in range(COUNT):
@@ -122,15 +122,15 @@ def main():
                     options.update(subsampling=random.randrange(3), progressive=random.random() < 0.5)
                 paths.append(folder / f"{j}.{kind}")
                 image.save(paths[-1], **options)
-            done = subprocess.run([TOOL, folder / "c.json", *paths], capture_output=True, text=True, check=True)
-            for path, line in zip(paths, done.stdout.splitlines(), strict=True):
+            result = subprocess.run([TOOL, folder / "c.json", *paths], capture_output=True, text=True, check=True)
+            for path, line in zip(paths, result.stdout.splitlines(), strict=True):
                 compared += 1
-                want = reference(path, config)
-                if want != line:
-                    bad += 1
-                    print(f"{path.name} {Image.open(path).size} {Image.open(path).mode} {config}: {line}, expected {want}")
-    print(f"{compared} images, {bad} differ")
-    return 1 if bad else 0
+                expected = reference(path, config)
+                if expected != line:
+                    differing += 1
+                    print(f"{path.name} {Image.open(path).size} {Image.open(path).mode} {config}: {line}, expected {expected}")
+    print(f"{compared} images, {differing} differ")
+    return 1 if differing else 0
 
 
 sys.exit(main())

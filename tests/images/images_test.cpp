@@ -37,19 +37,19 @@ void expect_error(const std::string& bytes, const std::string& expected_text,
 }
 
 // fixtures/ is made by make_fixtures.py with Pillow.
-TEST(Images, PixelsAreThoseOfPillow) {
-  for (const auto& [name, about] : expected().items()) {
+TEST(Images, PixelsMatchPillow) {
+  for (const auto& [name, entry] : expected().items()) {
     const auto image = read_image(kFixtures + name);
     ASSERT_TRUE(image.ok()) << image.error().text();
-    EXPECT_EQ(image->width, about["size"][0]) << name;
-    EXPECT_EQ(image->height, about["size"][1]) << name;
-    EXPECT_EQ(sha(image->rgb), about["rgb"]) << name;
+    EXPECT_EQ(image->width, entry["size"][0]) << name;
+    EXPECT_EQ(image->height, entry["size"][1]) << name;
+    EXPECT_EQ(sha(image->rgb), entry["rgb"]) << name;
   }
 }
 
-TEST(Images, ResizedImagesAreThoseOfPillow) {
+TEST(Images, ResizedImagesMatchPillow) {
   constexpr std::pair<int64_t, int64_t> kSizes[] = {{10, 10}, {40, 9}, {7, 33}, {23, 17}};
-  for (const auto& [name, about] : expected().items()) {
+  for (const auto& [name, entry] : expected().items()) {
     const auto image = read_image(kFixtures + name);
     ASSERT_TRUE(image.ok());
     for (int filter = 0; filter < 6; ++filter) {
@@ -58,7 +58,7 @@ TEST(Images, ResizedImagesAreThoseOfPillow) {
         const Image small = resized(*image, width, height, static_cast<ResizeFilter>(filter));
         all.insert(all.end(), small.rgb.begin(), small.rgb.end());
       }
-      EXPECT_EQ(sha(all), about["resized"][static_cast<size_t>(filter)]) << name << ", filter " << filter;
+      EXPECT_EQ(sha(all), entry["resized"][static_cast<size_t>(filter)]) << name << ", filter " << filter;
     }
   }
 }
@@ -80,8 +80,8 @@ TEST(Images, ErrorsNameTheFileAndTheCause) {
   EXPECT_EQ(read_image("/nowhere/x.png").error().kind, Error::Kind::kNotFound);
 }
 
-// The header of a PNG of 2^31-1 x 2^31-1 pixels: refused before memory is allocated.
-TEST(Images, HugeSizesAreRefusedByTheirHeader) {
+// The header of a PNG states 2^31-1 x 2^31-1 pixels: an error before memory is allocated.
+TEST(Images, HugeSizesInAHeaderAreErrors) {
   std::string png = *read_file(kFixtures + "rgb.png");
   const auto put = [&](size_t at, uint32_t value) {
     for (size_t i = 0; i < 4; ++i) png[at + i] = static_cast<char>(value >> (24 - 8 * i));
@@ -101,10 +101,10 @@ TEST(Images, MutatedFilesGiveErrorsOrImages) {
   const ImageLimits limits{.pixels = 1 << 20};
   int errors = 0, images = 0;
   uint64_t draw = 0;
-  for (const auto& [name, about] : expected().items()) {
-    const std::string whole = *read_file(kFixtures + name);
+  for (const auto& [name, entry] : expected().items()) {
+    const std::string original = *read_file(kFixtures + name);
     for (int round = 0; round < 30; ++round) {
-      std::string bytes = whole;
+      std::string bytes = original;
       const auto random = [&](size_t below) { return Rng(7, Purpose::kSynthetic).bits(draw++)[0] % below; };
       for (size_t edits = 1 + random(4); edits > 0; --edits) {
         const size_t at = random(bytes.size());

@@ -12,8 +12,8 @@ import struct
 
 from PIL import Image
 
-HERE = pathlib.Path(__file__).parent / "fixtures"
-CORPUS = HERE.parents[2] / "fuzz/corpus/images_decode"
+FIXTURES = pathlib.Path(__file__).parent / "fixtures"
+CORPUS = FIXTURES.parents[2] / "fuzz/corpus/images_decode"
 SIZES = [(10, 10), (40, 9), (7, 33), (23, 17)]
 
 
@@ -73,16 +73,16 @@ def digest(image):
 
 def main():
     expected = {}
-    for folder in (HERE, CORPUS):
+    for folder in (FIXTURES, CORPUS):
         folder.mkdir(parents=True, exist_ok=True)
     for name, image, options in files():
-        image.save(HERE / name, **options)
-        (CORPUS / name).write_bytes((HERE / name).read_bytes())
-        read = Image.open(HERE / name).convert("RGB")
+        image.save(FIXTURES / name, **options)
+        (CORPUS / name).write_bytes((FIXTURES / name).read_bytes())
+        decoded = Image.open(FIXTURES / name).convert("RGB")
         # One digest per filter, over the sizes.
-        resized = [hashlib.sha256(b"".join(read.resize(s, f).tobytes() for s in SIZES)).hexdigest() for f in range(6)]
-        expected[name] = {"size": read.size, "rgb": digest(read), "resized": resized}
-    (HERE / "expected.json").write_text(json.dumps(expected) + "\n")
+        resized = [hashlib.sha256(b"".join(decoded.resize(s, f).tobytes() for s in SIZES)).hexdigest() for f in range(6)]
+        expected[name] = {"size": decoded.size, "rgb": digest(decoded), "resized": resized}
+    (FIXTURES / "expected.json").write_text(json.dumps(expected) + "\n")
 
 
 if __name__ == "__main__":

@@ -25,14 +25,14 @@ if (!fs.existsSync(entry)) {
 }
 const {getLlama} = await import(pathToFileURL(entry));
 const ids = fs.readFileSync(idsFile, "utf8").trim().split(/[\s,]+/).map(Number);
-const kNew = 24;
-// Perplexity over up to 32 windows of 256 tokens: with int8 activations, that of a single window differs by 0.2 %.
+const newTokens = 24;
+// Perplexity over up to 32 windows of 256 tokens: with int8 activations, the perplexity of a single window differs by 0.2 %.
 const windows = [];
 for (let i = 0; i < ids.length && windows.length < 32; i += 256)
   if (i === 0 || ids.length - i >= 256) windows.push(ids.slice(i, i + 256));
 const scored = windows.reduce((sum, w) => sum + w.length - 1, 0);
 
-async function theirs() {
+async function llamaCppResults() {
   const llama = await getLlama({gpu: false, build: "never", progressLogs: false, logLevel: "error"});
   const model = await llama.loadModel({modelPath: path.resolve(file), gpuLayers: 0});
   const context = await model.createContext({contextSize: 512, threads: 2, sequences: 1});
@@ -45,7 +45,7 @@ async function theirs() {
   }
   const greedy = [], margins = [];
   let next = ids.slice(0, Number(promptTokens));
-  for (let i = 0; i < kNew; ++i) {
+  for (let i = 0; i < newTokens; ++i) {
     const step = next.map((id, at) => (at + 1 < next.length ? id : [id, {generateNext: {probabilities: true}}]));
     const answer = (await sequence.controlledEvaluate(step)).at(-1).next.probabilities;
     const best = [...answer].sort((a, b) => b[1] - a[1]);
@@ -75,27 +75,27 @@ function logits(row) {
   return (t) => Array.from({length: vocab}, (_, v) => bytes.readFloatLE(from + (t * vocab + v) * 4));
 }
 
-function ours() {
+function makarResults() {
   let nll = 0;
   for (const window of windows) {
     const all = logits(window);
     for (let i = 0; i + 1 < window.length; ++i) {
-      const row = all(i), most = row.reduce((a, b) => Math.max(a, b));
-      nll += most + Math.log(row.reduce((sum, x) => sum + Math.exp(x - most), 0)) - row[window[i + 1]];
+      const row = all(i), max = row.reduce((a, b) => Math.max(a, b));
+      nll += max + Math.log(row.reduce((sum, x) => sum + Math.exp(x - max), 0)) - row[window[i + 1]];
     }
   }
   const prompt = ids.slice(0, Number(promptTokens));
-  const out = execFileSync(makar, ["generate", "-m", file, "--ids", prompt.join(","), "-n", String(kNew), "--json"]);
+  const out = execFileSync(makar, ["generate", "-m", file, "--ids", prompt.join(","), "-n", String(newTokens), "--json"]);
   return {perplexity: Math.exp(nll / scored), greedy: JSON.parse(out).ids.slice(prompt.length)};
 }
 
-const a = await theirs(), b = ours();
-// The comparison ends at a near-tie of llama.cpp's two best tokens, where rounding decides.
-let same = 0;
-while (same < b.greedy.length && a.greedy[same] === b.greedy[same]) ++same;
-const tie = same < b.greedy.length && a.margins[same] < 0.02;
-const near = a.perplexity.toPrecision(3) === b.perplexity.toPrecision(3) ||
+const a = await llamaCppResults(), b = makarResults();
+// The comparison ends where llama.cpp's two best tokens are nearly equal, because rounding decides there.
+let equalTokens = 0;
+while (equalTokens < b.greedy.length && a.greedy[equalTokens] === b.greedy[equalTokens]) ++equalTokens;
+const tie = equalTokens < b.greedy.length && a.margins[equalTokens] < 0.02;
+const closePerplexity = a.perplexity.toPrecision(3) === b.perplexity.toPrecision(3) ||
   Math.abs(a.perplexity / b.perplexity - 1) < 5e-4;
 console.log(JSON.stringify({file: path.basename(file), scored, perplexity_llama_cpp: a.perplexity,
-  perplexity: b.perplexity, greedy_same: same, of: b.greedy.length, tie}));
-process.exit(near && (same === b.greedy.length || tie) ? 0 : 1);
+  perplexity: b.perplexity, greedy_same: equalTokens, of: b.greedy.length, tie}));
+process.exit(closePerplexity && (equalTokens === b.greedy.length || tie) ? 0 : 1);

@@ -84,10 +84,10 @@ MODELS = {
 
 
 def run(*words):
-    done = subprocess.run([str(w) for w in words], capture_output=True, timeout=600)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, words))}: {done.returncode} {done.stderr.decode(errors='replace')[-800:]}")
-    return done.stdout.decode(errors="replace")
+    result = subprocess.run([str(w) for w in words], capture_output=True, timeout=600)
+    if result.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, words))}: {result.returncode} {result.stderr.decode(errors='replace')[-800:]}")
+    return result.stdout.decode(errors="replace")
 
 
 def make(makar, name, folder):
@@ -101,20 +101,20 @@ def make(makar, name, folder):
 
 
 def greedy_text(makar, programs, file, prompt):
-    ours = run(makar, "generate", "-m", file, "--temp", 0, "-n", 24, "-t", 1, "--json", prompt)
-    theirs = run(programs / "llama-simple", "-m", file, "-n", 24, "-ngl", 0, prompt)
-    return json.loads(ours)["answers"][0]["text"], theirs
+    makar_output = run(makar, "generate", "-m", file, "--temp", 0, "-n", 24, "-t", 1, "--json", prompt)
+    llama_output = run(programs / "llama-simple", "-m", file, "-n", 24, "-ngl", 0, prompt)
+    return json.loads(makar_output)["answers"][0]["text"], llama_output
 
 
 def compare(makar, programs, name, folder):
     file = make(makar, name, folder)
     equal = []
     for prompt in PROMPTS:
-        ours, theirs = greedy_text(makar, programs, file, prompt)
+        makar_text, llama_text = greedy_text(makar, programs, file, prompt)
         # llama-simple prints the prompt and the answer.
-        equal.append(ours.strip() != "" and ours.strip() in theirs)
+        equal.append(makar_text.strip() != "" and makar_text.strip() in llama_text)
         if not equal[-1]:
-            print(f"  {prompt!r}: makar {ours!r}, llama.cpp {theirs!r}")
+            print(f"  {prompt!r}: makar {makar_text!r}, llama.cpp {llama_text!r}")
     return all(equal)
 
 
@@ -124,12 +124,12 @@ def score(makar, file):
 
 def quantized(makar, programs, folder):
     """makar reads llama.cpp's Q8_0 file of a Llama with nearly the perplexity of the F32 file."""
-    plain, small = folder / "llama.gguf", folder / "llama-q8_0.gguf"
-    if not plain.exists():
-        plain = make(makar, "llama", folder)
-    run(programs / "llama-quantize", plain, small, "Q8_0")
-    a, b = (score(makar, f)["perplexity"] for f in (plain, small))
-    print(f"Q8_0 of llama.cpp: perplexity {b:.4f}, of the F32 file {a:.4f}; {small.stat().st_size} and {plain.stat().st_size} bytes")
+    f32_file, q8_file = folder / "llama.gguf", folder / "llama-q8_0.gguf"
+    if not f32_file.exists():
+        f32_file = make(makar, "llama", folder)
+    run(programs / "llama-quantize", f32_file, q8_file, "Q8_0")
+    a, b = (score(makar, f)["perplexity"] for f in (f32_file, q8_file))
+    print(f"Q8_0 of llama.cpp: perplexity {b:.4f}, of the F32 file {a:.4f}; {q8_file.stat().st_size} and {f32_file.stat().st_size} bytes")
     return abs(b / a - 1) < 0.01
 
 

@@ -1,4 +1,4 @@
-// Studies by hand: parsing, blind orders, agreement, win rates, preference data.
+// Small studies with results computed by hand: parsing, blind orders, agreement, win rates, preference data.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -49,7 +49,7 @@ TEST(Study, ErrorsHaveTheirLine) {
       {"{\"prompt\": \"q\", \"answers\": []}\n", "expected 1 to 9"},
       {"{\"prompt\": \"q\", \"answers\": [\"a\"], \"kind\": \"pair\"}\n", "cannot be rated as a pair"},
       {"{\"prompt\": \"q\", \"answers\": [\"a\"], \"kind\": \"scales\"}\n", "did you mean 'scale'"},
-      {"{\"prompt\": \"q\", \"answers\": [\"a\"], \"systems\": []}\n", "0 for 1 answers"},
+      {"{\"prompt\": \"q\", \"answers\": [\"a\"], \"systems\": []}\n", "each of 1 answers, got 0"},
       {"", "has no items"}};
   for (const auto& [text, expected] : cases) {
     const auto parsed = parse_study(text, "s.jsonl");
@@ -88,7 +88,7 @@ TEST(Study, OrdersAreBlindAndComplete) {
   EXPECT_NE(blind_order("ann", 7, 9), blind_order("bob", 7, 9));
 }
 
-TEST(Study, AgreementMatchesValuesByHand) {
+TEST(Study, AgreementMatchesValuesComputedByHand) {
   const Json report = study_report(study(), ratings(kRatings));
   EXPECT_EQ(report["raters"], 2);
   EXPECT_EQ(report["rated"], 3);
@@ -106,14 +106,14 @@ TEST(Study, AgreementMatchesValuesByHand) {
 TEST(Study, RankingsBecomePairs) {
   const std::string lines =
       preference_lines(study(), ratings("{\"rater\":\"ann\",\"item\":2,\"ranks\":[2,1,3,3]}\n"));
-  // 2 > 1 > 3 = 4: five pairs, the tie gives none.
+  // 2 > 1 > 3 = 4: five pairs; the tie gives no pair.
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 5);
   EXPECT_NE(lines.find(R"("chosen":"2","rejected":"1","margin":1.0)"), std::string::npos) << lines;
 }
 
 TEST(Study, MajoritiesAndCorrectionsBecomePairs) {
   const std::string lines = preference_lines(study(), ratings(kRatings));
-  // Item 0: a before b, and the correction before a. Item 1: one against one gives none.
+  // Item 0: a is preferred to b, and the correction to a. Item 1: one vote against one gives no pair.
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
   EXPECT_NE(lines.find(R"("chosen":"better a")"), std::string::npos);
 }

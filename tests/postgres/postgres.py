@@ -46,9 +46,9 @@ class Server:
             time.sleep(0.1)
 
     def call(self, program, *words):
-        done = subprocess.run([f"{self.programs}/{program}", *map(str, words)], capture_output=True, text=True, cwd=self.folder, **self.as_user)
-        check(done.returncode == 0, f"{program}: {done.stderr[-500:]}")
-        return done.stdout
+        result = subprocess.run([f"{self.programs}/{program}", *map(str, words)], capture_output=True, text=True, cwd=self.folder, **self.as_user)
+        check(result.returncode == 0, f"{program}: {result.stderr[-500:]}")
+        return result.stdout
 
     def address(self, user="postgres", database="postgres"):
         return f"postgresql://{user}@/{database}?host={self.folder}"
@@ -61,10 +61,10 @@ class Server:
         self.process.wait(60)
 
 
-def found(index, query, *flags):
-    """The hits. PostgreSQL's texts cannot hold zero bytes: b.txt has a blank instead, and its chunks have other ids."""
-    done = good("search", index, query, "--json", *flags)
-    hits = json.loads(done.stdout)["hits"] if done.returncode == 0 else []
+def search_hits(index, query, *flags):
+    """The hits of a search. PostgreSQL's texts cannot hold zero bytes: b.txt has a blank instead, and its chunks have other ids."""
+    result = good("search", index, query, "--json", *flags)
+    hits = json.loads(result.stdout)["hits"] if result.returncode == 0 else []
     return [(h["document"], h["begin"], h["end"], h["text"].replace("\0", " "), "" if "b.txt" in h["document"] else h["id"], h["score"]) for h in hits]
 
 
@@ -86,22 +86,22 @@ def check_store(server, folder):
     docs, address, file = write_documents(folder), server.address(), folder / "same.db"
     refused("has no index", "search", address, "ship")
     for index in (address, file):
-        done = good("index", "add", index, docs, "--chunk", "headings", "--commit-every", 7)
-        check("62 added" in done.stdout, f"add: {done.stdout}")
+        result = good("index", "add", index, docs, "--chunk", "headings", "--commit-every", 7)
+        check("62 added" in result.stdout, f"add: {result.stdout}")
     queries = ["ship", "keeper of the lamp", "café", "O'Neil", "gull net tide", "nothing like this zeppelin"]
     for query in queries:
         for flags in ((), ("--sparse", "bm25-robertson", "-k", 50), ("--where", "year=1991", "-k", 50), ("--where", "kind=odd", "--where", "year=1990")):
-            mine, theirs = found(address, query, *flags), found(file, query, *flags)
-            check(mine == theirs, f"{query} {flags}: {mine[:2]} {theirs[:2]}")
+            postgres_hits, file_hits = search_hits(address, query, *flags), search_hits(file, query, *flags)
+            check(postgres_hits == file_hits, f"{query} {flags}: {postgres_hits[:2]} {file_hits[:2]}")
     check("62 documents" in good("index", "check", address).stdout, "check")
-    done = good("index", "add", address, docs)
-    check("0 added, 0 updated, 62 unchanged" in done.stdout, f"unchanged: {done.stdout}")
+    result = good("index", "add", address, docs)
+    check("0 added, 0 updated, 62 unchanged" in result.stdout, f"unchanged: {result.stdout}")
     (docs / "a.md").write_text("# Harbour\n\nThe beacon is dark.\n")
     for index in (address, file):
         check("1 updated" in good("index", "add", index, docs).stdout, "updated")
         check("removed 2" in good("index", "rm", index, "r1", "r2").stdout, "removed")
     for query in ("beacon", "ship", "lamp"):
-        check(found(address, query, "-k", 100) == found(file, query, "-k", 100), f"after changes: {query}")
+        check(search_hits(address, query, "-k", 100) == search_hits(file, query, "-k", 100), f"after changes: {query}")
     good("index", "check", address)
     check(good("index", "ls", address, "--documents").stdout == good("index", "ls", file, "--documents").stdout, "ls --documents")
     check(good("index", "show", address, "r5").stdout == good("index", "show", file, "r5").stdout, "show")
@@ -109,16 +109,16 @@ def check_store(server, folder):
     check("r5" in good("index", "ls", address, "--documents").stdout, "a refused removal removes nothing")
     # Another collection, then removed.
     good("index", "add", address, docs / "b.txt", "--collection", "other")
-    check(len(found(address, "ship", "--collection", "other")) == 1, "a collection")
+    check(len(search_hits(address, "ship", "--collection", "other")) == 1, "a collection")
     good("index", "rm", address, "--collection", "other", "--all")
     refused("collection 'other'", "search", address, "ship", "--collection", "other")
     # Errors do not contain the password.
     for bad in ("postgresql://me:secret@127.0.0.1:1/x", f"postgresql://me:secret@/none?host={server.folder}", "postgresql://me:sec%ret@x/y"):
-        done = run("search", bad, "x")
-        check(done.returncode == 1 and "secret" not in done.stderr and "sec%ret" not in done.stderr and "postgres" in done.stderr.lower(), f"{bad}: {done.stderr}")
+        result = run("search", bad, "x")
+        check(result.returncode == 1 and "secret" not in result.stderr and "sec%ret" not in result.stderr and "postgres" in result.stderr.lower(), f"{bad}: {result.stderr}")
     server.sql("CREATE DATABASE taken"), server.sql("CREATE SCHEMA makar_index", "taken")
-    done = run("search", server.address(database="taken"), "x")
-    check(done.returncode == 1 and "makar_index" in done.stderr, f"a schema that makar did not create: {done.stderr}")
+    result = run("search", server.address(database="taken"), "x")
+    check(result.returncode == 1 and "makar_index" in result.stderr, f"a schema that makar did not create: {result.stderr}")
     if not server.sql("SELECT 1 FROM pg_available_extensions WHERE name = 'vector'").strip():
         refused("pgvector", "index", "add", address, docs / "b.txt", "--collection", "dense", "-m", make_encoder(folder))
 
@@ -131,9 +131,9 @@ def check_writers(server, folder):
         with open(folder / f"part{part}.jsonl", "w") as out:
             for i in range(200):
                 out.write(json.dumps({"_id": f"p{part}-{i}", "text": " ".join(f"w{random.randrange(300)}" for _ in range(20))}) + "\n")
-    both = [subprocess.Popen([MAKAR, "index", "add", address, str(folder / f"part{part}.jsonl"), "--commit-every", "20"],
+    writers = [subprocess.Popen([MAKAR, "index", "add", address, str(folder / f"part{part}.jsonl"), "--commit-every", "20"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) for part in range(2)]
-    for process in both:
+    for process in writers:
         err = process.communicate()[1]
         check(process.returncode == 0, f"two writers: {err[-300:]}")
     check("400 documents" in good("index", "check", address).stdout, "two writers")
@@ -141,10 +141,10 @@ def check_writers(server, folder):
         name = f"killed{kill}"
         process = subprocess.Popen([MAKAR, "index", "add", address, str(folder / "part0.jsonl"), "--collection", name, "--commit-every", "10", "--json"],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        committed, wanted = [], random.randrange(1, 19)
+        committed, commits = [], random.randrange(1, 19)
         for line in process.stdout:
             committed += json.loads(line).get("committed", [])
-            if len(committed) >= wanted * 10:
+            if len(committed) >= commits * 10:
                 break
         time.sleep(random.random() * 0.05)
         process.send_signal(signal.SIGKILL)
@@ -152,7 +152,7 @@ def check_writers(server, folder):
             try:
                 committed += json.loads(line).get("committed", [])
             except ValueError:
-                pass  # the last line may be cut off
+                pass  # the last line may be truncated
         process.wait()
         time.sleep(0.2)  # until the server notices the end of the connection
         present = [json.loads(line)["document"] for line in
@@ -172,11 +172,11 @@ def check_sql(server):
         return hashlib.sha256("\n".join(line for line in lines if "restrict" not in line).encode()).hexdigest()
 
     before, address = dump(), server.address("reader", "shop")
-    done = subprocess.run([TEST_APPS, "--gtest_filter=PostgresSql.*"], capture_output=True, text=True, env={**os.environ, "MAKAR_TEST_POSTGRES": address})
-    check(done.returncode == 0 and "[  PASSED  ] 4 tests" in done.stdout, f"test_apps: {done.stdout[-3000:]}")
+    result = subprocess.run([TEST_APPS, "--gtest_filter=PostgresSql.*"], capture_output=True, text=True, env={**os.environ, "MAKAR_TEST_POSTGRES": address})
+    check(result.returncode == 0 and "[  PASSED  ] 4 tests" in result.stdout, f"test_apps: {result.stdout[-3000:]}")
     check(dump() == before and not os.path.exists("/tmp/makar_hostile"), "the database is unchanged")
-    done = good("sql", address, "--query", "SELECT b, a * 2 AS twice FROM t ORDER BY a", "--json")
-    check(json.loads(done.stdout) == {"columns": ["b", "twice"], "rows": [["x", "2"], ["y", "4"]], "more": False}, f"a query: {done.stdout}")
+    result = good("sql", address, "--query", "SELECT b, a * 2 AS twice FROM t ORDER BY a", "--json")
+    check(json.loads(result.stdout) == {"columns": ["b", "twice"], "rows": [["x", "2"], ["y", "4"]], "more": False}, f"a query: {result.stdout}")
     check("x | 2" in good("sql", address, "--query", "SELECT b, a * 2 FROM t ORDER BY a").stdout, "a table")
     refused("GRANT pg_read_all_data", "sql", server.address(database="shop"), "--query", "SELECT 1")
     refused("missing", "sql", address, "--query", "SELECT missing FROM t")
@@ -212,11 +212,11 @@ def check_vectors(folder):
                 good("index", "rm", index, "r3", "r4", "--collection", name)
             for query in ("the ship of the harbour",):
                 for search in (("--mode", "dense", "--exact"), ("--mode", "dense"), ("--mode", "dense", "--where", "kind=odd"), ("--mode", "hybrid")):
-                    mine = found(address, query, "--collection", name, "-k", 8, *search)
-                    theirs = found(folder / "vectors.db", query, "--collection", name, "-k", 8, *search)
-                    same = [h[:5] for h in mine] == [h[:5] for h in theirs] and len(mine) == 8
-                    near = all(abs(a[5] - b[5]) < 1e-4 * max(1, abs(b[5])) for a, b in zip(mine, theirs))
-                    check(same and near, f"{name} {search} {query}: {[(h[0], h[5]) for h in mine]} {[(h[0], h[5]) for h in theirs]}")
+                    postgres_hits = search_hits(address, query, "--collection", name, "-k", 8, *search)
+                    file_hits = search_hits(folder / "vectors.db", query, "--collection", name, "-k", 8, *search)
+                    same = [h[:5] for h in postgres_hits] == [h[:5] for h in file_hits] and len(postgres_hits) == 8
+                    close = all(abs(a[5] - b[5]) < 1e-4 * max(1, abs(b[5])) for a, b in zip(postgres_hits, file_hits))
+                    check(same and close, f"{name} {search} {query}: {[(h[0], h[5]) for h in postgres_hits]} {[(h[0], h[5]) for h in file_hits]}")
         check("are complete" in good("index", "check", address).stdout, "check with vectors")
         good("index", "rm", address, "--collection", "l21", "--all")
         refused("int8", "index", "add", address, docs / "rows.jsonl", "-m", model, "--collection", "small", "--vector", "int8")
@@ -232,13 +232,13 @@ with tempfile.TemporaryDirectory() as scratch:
     os.chmod(root, 0o755)
     if glob.glob("/usr/lib/postgresql/*/bin/initdb"):
         (root / "server").mkdir(), (root / "terms").mkdir()
-        real = Server(root / "server")
+        debian = Server(root / "server")
         try:
-            check_store(real, root / "terms")
-            check_writers(real, root / "terms")
-            check_sql(real)
+            check_store(debian, root / "terms")
+            check_writers(debian, root / "terms")
+            check_sql(debian)
         finally:
-            real.stop()
+            debian.stop()
     else:
         print("skipped: PostgreSQL (Debian: package postgresql)")
     (root / "vectors").mkdir()

@@ -8,7 +8,7 @@
 - Closures recorded on the tape capture by value: they run when the caller of the op has returned.
 - No ThreadPool in the modules of NO_THREADS, and no header of kernels/cpu outside of kernels/.
 
-usage: device.py [ROOT]       check a tree (default: the one of this file)
+usage: device.py [ROOT]       check a tree (default: the tree of this file)
        device.py --self-test  show that planted faults are caught
 """
 import re

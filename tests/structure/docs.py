@@ -134,9 +134,9 @@ class Checker:
             self.checked += 1
             return
         parts = word.split("/")
-        fixed = next((i for i, part in enumerate(parts) if PLACEHOLDER.search(part)), None)
-        if fixed is not None:  # the folders before the placeholder must exist
-            folder = "/".join(parts[:fixed])
+        placeholder_at = next((i for i, part in enumerate(parts) if PLACEHOLDER.search(part)), None)
+        if placeholder_at is not None:  # the folders before the placeholder must exist
+            folder = "/".join(parts[:placeholder_at])
             if folder and not folder.startswith("build") and not any((base / folder).is_dir() for base in bases):
                 self.error(place, f"`{word}`: there is no folder {folder}")
             return
@@ -149,9 +149,9 @@ class Checker:
     def check_code(self, text, document, place):
         for line in re.split(r"&&|\|\||[|;]\s|\n", text):
             self.check_command(line.strip(), place)
-        ours = re.search(r"(^|[\s/])makar [a-z]", text)  # arguments of the program may be files of the user
+        runs_makar = re.search(r"(^|[\s/])makar [a-z]", text)  # arguments of the program may be files of the user
         for word in text.split():
-            if not ours or (self.root / word.removeprefix("./").split("/")[0]).exists() or "makar" in word:
+            if not runs_makar or (self.root / word.removeprefix("./").split("/")[0]).exists() or "makar" in word:
                 self.check_path(word, document, place)
 
     def anchors(self, path):
@@ -175,9 +175,9 @@ class Checker:
 
         fence = re.compile(r"^```(\w*)\n(.*?)^```", re.M | re.S)
         prose = fence.sub(lambda m: "\n" * m.group().count("\n"), text)  # keeps line numbers
-        plain = re.sub(r"`[^`\n]*`", lambda m: " " * len(m.group()), prose)
+        without_code = re.sub(r"`[^`\n]*`", lambda m: " " * len(m.group()), prose)
         place_in = lambda source: (lambda at: f"{name}:{source.count(chr(10), 0, at) + 1}")
-        self.check_links(plain, document, place_in(plain))
+        self.check_links(without_code, document, place_in(without_code))
         if name.as_posix() == "docs/design.md":
             return
         for block in fence.finditer(text):

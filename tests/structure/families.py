@@ -26,7 +26,7 @@ def pages(root):
 
 def check(root):
     """-> (errors, number of pages seen)"""
-    errors, seen, named = [], 0, set()
+    errors, seen, families_seen = [], 0, set()
     for name, lines, families, text in pages(root):
         seen += 1
         if lines > LIMIT:
@@ -37,9 +37,9 @@ def check(root):
         if STACK.search(text):
             errors.append(f"{name} computes with tensors ({STACK.search(text).group(0)}): the stack in src/nn does that")
         for family in families:
-            if family in named:
+            if family in families_seen:
                 errors.append(f"{name} is the second page with the family {family}")
-            named.add(family)
+            families_seen.add(family)
     return errors, seen
 
 
@@ -54,7 +54,7 @@ def self_test():
     ], lambda root: check(root)[0])
 
 
-def checked(root):
+def check_with_table(root):
     """The table, then the check."""
     print(f"{'page':<28} lines  families")
     for name, lines, families, _ in pages(root):
@@ -63,4 +63,4 @@ def checked(root):
 
 
 if __name__ == "__main__":
-    planted.main(checked, self_test, "families: {} pages of at most " + str(LIMIT) + " lines")
+    planted.main(check_with_table, self_test, "families: {} pages of at most " + str(LIMIT) + " lines")

@@ -2,7 +2,7 @@
 """The figures of docs/architecture.md: modules by level, and the lengths of files and functions.
 
 A module of level n depends on modules of lower levels only, at least one of level n - 1. A function is measured from the
-line of its name to its closing brace; functions inside of others are part of them.
+line of its name to its closing brace; a nested function counts as part of the outer one.
 
 usage: figures.py               print the figures; exit code 1 if docs/architecture.md or docs/design.md lists other modules or dependencies
        figures.py --self-test   show that lengths and levels are measured
@@ -53,7 +53,7 @@ def functions(text):
         if not start or "(" not in "".join(lines[max(0, at - 8):at + 1]) or re.search(r"[=,(]\s*\{$", lines[at]):
             at += 1
             continue
-        first = at  # a declaration of several lines begins where the indentation is that of the closing brace
+        first = at  # a declaration of several lines begins at the line with the indentation of the closing brace
         indent = len(start.group(1))
         while indent > 2 and first > 0:
             first -= 1

@@ -4,7 +4,7 @@
 A module may include itself, the modules after DEPS in its add_module(...), and what those may include. A class has one header:
 to the linker, two classes of one name in one namespace would be the same.
 
-usage: modules.py [ROOT]       check a tree (default: the one of this file)
+usage: modules.py [ROOT]       check a tree (default: the tree of this file)
        modules.py --self-test  show that planted faults are caught
 """
 import re

@@ -26,8 +26,8 @@ FILES = {"avxvnni": ["quant*", "overlay/*"], "avx512vnni": ["quant*", "overlay/*
 
 def command(compiler, target, isa, source):
     """Uses the C library headers of this machine: they differ between the architectures only in what kernels do not use."""
-    here = subprocess.run([compiler, "-xc++", "-E", "-v", os.devnull], capture_output=True, text=True).stderr
-    listed = here.split("search starts here:")[-1].split("End of search")[0].split("\n")
+    verbose = subprocess.run([compiler, "-xc++", "-E", "-v", os.devnull], capture_output=True, text=True).stderr
+    listed = verbose.split("search starts here:")[-1].split("End of search")[0].split("\n")
     folders = [line.strip() for line in listed if line.startswith(" ") and "clang" not in line]
     return [compiler, f"--target={target}-linux-gnu", "-std=c++20", "-fsyntax-only", "-w", "-I", ROOT + "/src",
             *(word for folder in folders for word in ("-isystem", folder)), *SETS[target][isa],
@@ -39,13 +39,13 @@ def kernels(isa):
     return sorted(path for pattern in FILES.get(isa, ["*"]) for path in glob.glob(folder + pattern + ".cpp"))
 
 
-def faults(compiler, target, sources):
+def compile_errors(compiler, target, sources):
     """-> the first error of each file that does not compile; sources(isa) lists the files of an instruction set."""
     jobs = [(isa, source) for isa in SETS[target] for source in sources(isa)]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        done = pool.map(lambda job: subprocess.run(command(compiler, target, *job), capture_output=True, text=True), jobs)
+        results = pool.map(lambda job: subprocess.run(command(compiler, target, *job), capture_output=True, text=True), jobs)
     return [f"{isa}: {next((line for line in run.stderr.splitlines() if ' error: ' in line), source)}"
-            for (isa, source), run in zip(jobs, done) if run.returncode]
+            for (isa, source), run in zip(jobs, results) if run.returncode]
 
 
 def main(compiler, self_test):
@@ -53,15 +53,15 @@ def main(compiler, self_test):
     with tempfile.TemporaryDirectory() as folder:
         trial = folder + "/trial.cpp"
         open(trial, "w").write("#include <vector>\nstd::vector<float> v;\n")
-        if faults(compiler, target, lambda isa: [trial]):
+        if compile_errors(compiler, target, lambda isa: [trial]):
             print(f"skipped: {compiler} does not compile for {target}")
             return 77
         if self_test:
             open(trial, "w").write("#ifndef MAKAR_ISA_portable\nconstexpr int kTwice = 1, kTwice = 2;\n#endif\n")
-            return 0 if faults(compiler, target, lambda isa: [trial]) else 1
-    found = faults(compiler, target, kernels)
-    print("\n".join(found) or f"kernels compile for {', '.join(SETS[target])}")
-    return 1 if found else 0
+            return 0 if compile_errors(compiler, target, lambda isa: [trial]) else 1
+    errors = compile_errors(compiler, target, kernels)
+    print("\n".join(errors) or f"kernels compile for {', '.join(SETS[target])}")
+    return 1 if errors else 0
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-Tensor counted(const Shape& shape) {
+Tensor iota_tensor(const Shape& shape) {
   Tensor t = Tensor::empty(shape);
   std::iota(t.f32(), t.f32() + t.count(), 0.0f);
   return t;
@@ -30,7 +30,7 @@ TEST(Shape, CountsIndexesAndPrints) {
 }
 
 TEST(Tensor, ViewsShareStorageAndHaveTheirOwnIdentity) {
-  const Tensor t = counted({4, 3});
+  const Tensor t = iota_tensor({4, 3});
   const Tensor rows = t.slice(1, 3), flat = t.reshape({12}), copy = t;
   EXPECT_EQ(rows.shape(), (Shape{2, 3}));
   EXPECT_EQ(rows.f32()[0], 3.0f);
@@ -39,15 +39,15 @@ TEST(Tensor, ViewsShareStorageAndHaveTheirOwnIdentity) {
   EXPECT_EQ(copy.id(), t.id());
   EXPECT_NE(flat.id(), t.id());
   EXPECT_FALSE(t.exclusive());
-  const Tensor own = t.clone();
-  own.f32()[0] = 7;
+  const Tensor clone = t.clone();
+  clone.f32()[0] = 7;
   EXPECT_EQ(t.f32()[0], 0.0f);
-  EXPECT_TRUE(own.exclusive());
+  EXPECT_TRUE(clone.exclusive());
   EXPECT_EQ(t.slice(4, 4).count(), 0);
 }
 
 TEST(Tensor, BrokenContractsThrow) {
-  const Tensor t = counted({4, 3});
+  const Tensor t = iota_tensor({4, 3});
   EXPECT_THROW(t.slice(2, 5), ContractError);
   EXPECT_THROW(t.slice(-1, 2), ContractError);
   EXPECT_THROW(t.slice(3, 2), ContractError);
@@ -101,8 +101,8 @@ TEST(Tensor, ConvertsBetweenFloatTypes) {
   EXPECT_TRUE(std::isnan(from_f16(to_f16(NAN))) && std::isnan(from_bf16(to_bf16(NAN))));
   EXPECT_EQ(from_bf16(to_bf16(1.0f + 0x1p-8f)), 1.0f);
   EXPECT_EQ(from_bf16(to_bf16(std::numeric_limits<float>::max())), INFINITY);
-  const int64_t whole[] = {-3, 0, 1 << 20};
-  const Tensor ints = Tensor::from({3}, std::span<const int64_t>(whole));
+  const int64_t integers[] = {-3, 0, 1 << 20};
+  const Tensor ints = Tensor::from({3}, std::span<const int64_t>(integers));
   EXPECT_EQ(ints.to(DType::kF32).f32()[2], 1048576.0f);
   EXPECT_EQ(ints.to(DType::kF64).to(DType::kI64).i64()[0], -3);
   EXPECT_THROW(ints.to(DType::kQ8_0), ContractError);
@@ -114,7 +114,7 @@ TEST(Tensor, BytesMayBeViewedAsATypeOfTheSameSize) {
   EXPECT_THROW(half.viewed_as(DType::kF32), ContractError);
 }
 
-// A memory that the host may not address: only to() and host() cross.
+// A memory that the host may not address: only Tensor::to() and host() copy between it and others.
 class OtherMemory : public Memory {
  public:
   OtherMemory() : Memory(false) {}
@@ -133,22 +133,22 @@ class OtherMemory : public Memory {
   int blocks = 0, in = 0, out = 0;
 };
 
-TEST(Tensor, OnlyToAndHostCrossMemories) {
-  OtherMemory there, elsewhere;
+TEST(Tensor, OnlyToAndHostCopyBetweenMemories) {
+  OtherMemory device, second_device;
   {
-    const Tensor here = counted({5}), moved = here.to(there);
-    EXPECT_EQ(there.in, 1);
-    EXPECT_THROW((void)moved.f32(), ContractError);
-    EXPECT_THROW((void)moved.raw(), ContractError);
-    EXPECT_EQ(moved.to(there).id(), moved.id()) << "already there: the same handle";
-    EXPECT_EQ(here.host().id(), here.id());
-    EXPECT_EQ(moved.host().f32()[4], 4.0f);
-    const Tensor far = moved.clone().to(elsewhere);
-    EXPECT_EQ(&far.memory(), &elsewhere);
-    EXPECT_EQ(far.host().f32()[3], 3.0f);
+    const Tensor host_tensor = iota_tensor({5}), device_tensor = host_tensor.to(device);
+    EXPECT_EQ(device.in, 1);
+    EXPECT_THROW((void)device_tensor.f32(), ContractError);
+    EXPECT_THROW((void)device_tensor.raw(), ContractError);
+    EXPECT_EQ(device_tensor.to(device).id(), device_tensor.id()) << "already in that memory: the same handle";
+    EXPECT_EQ(host_tensor.host().id(), host_tensor.id());
+    EXPECT_EQ(device_tensor.host().f32()[4], 4.0f);
+    const Tensor second_tensor = device_tensor.clone().to(second_device);
+    EXPECT_EQ(&second_tensor.memory(), &second_device);
+    EXPECT_EQ(second_tensor.host().f32()[3], 3.0f);
   }
-  EXPECT_EQ(there.blocks, 0);
-  EXPECT_EQ(elsewhere.blocks, 0);
+  EXPECT_EQ(device.blocks, 0);
+  EXPECT_EQ(second_device.blocks, 0);
 }
 
 TEST(BlockPool, RecyclesBlocksAndCountsBytes) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""An adapter that makar trained, loaded by PEFT: its hidden states are compared with those of the model that makar merged.
+"""An adapter that makar trained, loaded by PEFT: its hidden states are compared with the hidden states of the merged model.
 
 usage: adapter.py MAKAR BASE ADAPTER        BASE a Hugging Face folder, ADAPTER what `makar sft --adapter lora` wrote
 
@@ -34,9 +34,9 @@ def main(makar, base, adapter):
         out = load_file(folder + "/out.safetensors")
     last = max((k for k in out if k.startswith("out.hidden_states.")), key=lambda k: int(k.rsplit(".", 1)[1]))
     error = ((out[last].reshape(tuned.shape) - tuned).norm() / tuned.norm()).item()
-    moved = ((plain - tuned).norm() / tuned.norm()).item()
-    print(f"relative error {error:.1e}; the adapter moves the states by {moved:.1e}")
-    return error < 1e-4 and moved > 1e-3
+    change = ((plain - tuned).norm() / tuned.norm()).item()
+    print(f"relative error {error:.1e}; the adapter changes the states by {change:.1e}")
+    return error < 1e-4 and change > 1e-3
 
 
 if __name__ == "__main__":

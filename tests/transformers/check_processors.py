@@ -17,7 +17,7 @@ import transformers
 from PIL import Image
 
 
-def processor(name):
+def processor_class(name):
     """The class that computes with Pillow; newer versions call it NamePil, older ones just Name."""
     return getattr(transformers, name + "Pil", None) or getattr(transformers, name)
 
@@ -25,25 +25,25 @@ def processor(name):
 def settings():
     side = random.randrange(8, 64)
     kind = random.choice(["CLIPImageProcessor", "ViTImageProcessor", "DeiTImageProcessor"])
-    more = {"resample": random.choice([2, 3])}
+    options = {"resample": random.choice([2, 3])}
     if kind == "CLIPImageProcessor":
-        more.update(size={"shortest_edge": side}, crop_size={"height": side - 4, "width": side + random.randrange(5)})
+        options.update(size={"shortest_edge": side}, crop_size={"height": side - 4, "width": side + random.randrange(5)})
     else:
-        more.update(size={"height": side, "width": side + 3})
+        options.update(size={"height": side, "width": side + 3})
     if kind == "DeiTImageProcessor":
-        more.update(crop_size={"height": side - 5, "width": side - 5})
-    return processor(kind)(**more)
+        options.update(crop_size={"height": side - 5, "width": side - 5})
+    return processor_class(kind)(**options)
 
 
 def main():
     random.seed(9)
     tool, count = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 50
-    bad = 0
+    differing = 0
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         for i in range(count):
-            steps = settings()
-            steps.save_pretrained(folder)
+            image_processor = settings()
+            image_processor.save_pretrained(folder)
             config = json.loads((folder / "preprocessor_config.json").read_text())
             config["image_processor_type"] = config["image_processor_type"].removesuffix("Pil")
             (folder / "c.json").write_text(json.dumps(config))
@@ -52,14 +52,14 @@ def main():
             values = np.random.default_rng(i).integers(0, 256, shape, dtype=np.uint8)
             image = Image.fromarray(values.squeeze(-1) if mode == "L" else values, mode)
             image.save(folder / "x.png")
-            want = np.asarray(steps(Image.open(folder / "x.png").convert("RGB"), return_tensors="np")["pixel_values"][0], dtype="<f4")
-            line = f"{want.shape[2]}x{want.shape[1]} {hashlib.sha256(want.tobytes()).hexdigest()}"
+            expected = np.asarray(image_processor(Image.open(folder / "x.png").convert("RGB"), return_tensors="np")["pixel_values"][0], dtype="<f4")
+            line = f"{expected.shape[2]}x{expected.shape[1]} {hashlib.sha256(expected.tobytes()).hexdigest()}"
             got = subprocess.run([tool, folder / "c.json", folder / "x.png"], capture_output=True, text=True, check=True).stdout.strip()
             if got != line:
-                bad += 1
+                differing += 1
                 print(f"{config}: {got}, expected {line}")
-    print(f"transformers {transformers.__version__}: {count} images, {bad} differ")
-    return 1 if bad else 0
+    print(f"transformers {transformers.__version__}: {count} images, {differing} differ")
+    return 1 if differing else 0
 
 
 sys.exit(main())

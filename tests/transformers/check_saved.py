@@ -11,7 +11,7 @@ import transformers
 from safetensors.torch import load_file
 
 
-def check(folder, golden, ours):
+def check(folder, golden, makar_output):
     arch = json.load(open(folder + "/config.json"))["architectures"][0]
     model, info = getattr(transformers, arch).from_pretrained(folder, attn_implementation="eager", output_loading_info=True)
     model = model.float().eval()
@@ -21,25 +21,25 @@ def check(folder, golden, ours):
         return None, wrong_keys
     with torch.no_grad():
         out = model(**x)
-    got = load_file(ours)
+    got = load_file(makar_output)
     worst = 0.0
     for key, value in got.items():
-        theirs = getattr(out, key[4:], None) if "." not in key[4:] else None
-        if theirs is None:
+        expected = getattr(out, key[4:], None) if "." not in key[4:] else None
+        if expected is None:
             continue
         mask = x.get("attention_mask")
         if mask is not None and value.shape[:2] == mask.shape:
-            value, theirs = value[mask == 1], theirs[mask == 1]
-        worst = max(worst, ((value - theirs).norm() / theirs.norm()).item())
+            value, expected = value[mask == 1], expected[mask == 1]
+        worst = max(worst, ((value - expected).norm() / expected.norm()).item())
     return worst, wrong_keys
 
 
 if __name__ == "__main__":
-    bad = 0
+    failed = 0
     for i in range(1, len(sys.argv) - 2, 3):
         worst, wrong_keys = check(*sys.argv[i:i + 3])
         ok = not wrong_keys and (worst is None or worst < 1e-5)
-        bad += not ok
+        failed += not ok
         print("pass" if ok else "FAIL", sys.argv[i], worst, wrong_keys)
-    print(f"{(len(sys.argv) - 1) // 3 - bad} passed, {bad} failed")
-    sys.exit(bad != 0)
+    print(f"{(len(sys.argv) - 1) // 3 - failed} passed, {failed} failed")
+    sys.exit(failed != 0)

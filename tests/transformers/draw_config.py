@@ -22,7 +22,7 @@ CAUSAL_TIES = ("llama", "mistral", "qwen2", "qwen3", "qwen2_moe", "qwen3_moe", "
                "starcoder2", "smollm3", "gptj", "gpt_neox", "gpt2", "nemotron", "glm4", "ernie4_5", "exaone4", "mamba", "mamba2", "cohere")
 
 
-def some(c, keys):
+def present_keys(c, keys):
     """The keys that the config has."""
     return [k for k in keys if c.get(k) is not None]
 
@@ -42,15 +42,15 @@ def draw_heads(c, rng):
         c["d_head"] = head
     if kind in ("gemma", "gemma2", "gemma3_text") and "query_pre_attn_scalar" in c:
         c["query_pre_attn_scalar"] = head
-    for k in some(c, HEADS):
+    for k in present_keys(c, HEADS):
         c[k] = heads
-    for k in some(c, KV_HEADS):
+    for k in present_keys(c, KV_HEADS):
         shared = [d for d in (1, 2, 3, 4, 6) if heads % d == 0]
         full = kind.startswith("deepseek") or kind == "falcon" and not c["new_decoder_architecture"]
         c[k] = heads if full else 1 if kind == "gpt_bigcode" else rng.choice(shared)
-    for k in some(c, WIDTHS):
+    for k in present_keys(c, WIDTHS):
         c[k] = width
-    for k in some(c, ("pooler_hidden_size", "pooler_output_size")):
+    for k in present_keys(c, ("pooler_hidden_size", "pooler_output_size")):
         c[k] = width
     if "word_embed_proj_dim" in c:
         c["word_embed_proj_dim"] = rng.choice([width, 20])
@@ -65,7 +65,7 @@ def draw_heads(c, rng):
 
 def draw_layers(c, rng):
     count = rng.randint(1, 4)
-    for k in some(c, LAYERS):
+    for k in present_keys(c, LAYERS):
         # transformers sizes T5's cache by the layers of the encoder, so encoder and decoder get the same number.
         c[k] = rng.randint(1, 3) if k in ("encoder_layers", "decoder_layers") else count
     kind = c["model_type"]
@@ -104,7 +104,7 @@ def draw_layers(c, rng):
 
 
 def draw_experts(c, rng):
-    for k in some(c, EXPERTS):
+    for k in present_keys(c, EXPERTS):
         c[k] = rng.choice([4, 6, 8])
         if "n_group" in c:
             c["n_group"] = rng.choice([1, 2]) if c["model_type"] == "deepseek_v3" or c.get("topk_method") else 1
@@ -143,22 +143,22 @@ def draw_rope(c, head, rng):
 
 def draw_numbers(c, rng):
     kind = c["model_type"]
-    for k in some(c, INNER):
-        c[k] = 8 * rng.randint(3, 12) if some(c, EXPERTS) else rng.randint(20, 110)  # torch's grouped matrix products need multiples of 16 bytes
+    for k in present_keys(c, INNER):
+        c[k] = 8 * rng.randint(3, 12) if present_keys(c, EXPERTS) else rng.randint(20, 110)  # torch's grouped matrix products need multiples of 16 bytes
     if kind == "phi3" or kind == "lfm2":
         c["intermediate_size"] = 8 * rng.randint(3, 12)
     if kind == "lfm2":
         c["block_multiple_of"] = rng.choice([8, 32, 256])
         c["block_auto_adjust_ff_dim"], c["conv_L_cache"] = rng.random() < 0.6, rng.choice([2, 3, 4])
-    for k in some(c, POSITIONS):
+    for k in present_keys(c, POSITIONS):
         c[k] = rng.randint(44, 100)
     if (c.get("rope_parameters") or {}).get("rope_type") == "dynamic":
         c["max_position_embeddings"] = rng.randint(10, 16)
-    for k in some(c, ("sliding_window", "window_size", "local_attention")):
+    for k in present_keys(c, ("sliding_window", "window_size", "local_attention")):
         c[k] = c[k] and (2 * rng.randint(2, 5) if k == "local_attention" else rng.randint(3, 9))
-    for k in some(c, EPSILONS):
+    for k in present_keys(c, EPSILONS):
         c[k] = rng.choice([1e-5, 1e-6, c[k]])
-    for k in some(c, SCALES):
+    for k in present_keys(c, SCALES):
         if isinstance(c[k], float):
             c[k] = c[k] * rng.choice([0.75, 1, 1.5])
     if "relative_attention_max_distance" in c:
@@ -180,14 +180,14 @@ def draw_numbers(c, rng):
 
 def draw_switches(c, rng):
     kind = c["model_type"]
-    for k in some(c, SWITCHES):
+    for k in present_keys(c, SWITCHES):
         if isinstance(c[k], bool) and rng.random() < 0.3 and not (k == "parallel_attn" and c["new_decoder_architecture"]):
             c[k] = not c[k]
     if kind in CAUSAL_TIES and rng.random() < 0.3:
         c["tie_word_embeddings"] = not c.get("tie_word_embeddings", True)
     act = rng.choice(["gelu", "relu", "silu", "gelu_new", "gelu_pytorch_tanh"])
     if rng.random() < 0.3 and kind not in ("gpt_oss", "nemotron", "mamba", "mamba2"):
-        for k in some(c, ACTIVATIONS):
+        for k in present_keys(c, ACTIVATIONS):
             c[k] = act
     if "feed_forward_proj" in c and kind != "umt5":
         c.pop("dense_act_fn", None), c.pop("is_gated_act", None)
@@ -214,7 +214,7 @@ def draw_state_space(c, rng):
         c["num_heads"] = c["expand"] * width // c["head_dim"]
         c["n_groups"] = rng.choice([g for g in (1, 2, 3, 4) if c["num_heads"] % g == 0])
         c["chunk_size"] = rng.choice([2, 5, 8, 64])
-    for k in some(c, EPSILONS):
+    for k in present_keys(c, EPSILONS):
         c[k] = rng.choice([1e-5, 1e-6])
 
 
@@ -236,7 +236,8 @@ def draw_one(c, rng):
             c["decoder_vocab_size"] = c["vocab_size"]
 
 
-def same_width(encoder, decoder):
+def match_widths(encoder, decoder):
+    """An encoder of the decoder's width, so that no projection is needed between them."""
     encoder["hidden_size"] = encoder["pooler_output_size"] = decoder["n_embd"]
     encoder["num_attention_heads"] = decoder["n_head"]
 
@@ -250,7 +251,7 @@ def draw(config, rng):
         for part in parts:
             draw_one(c[part], rng)
         if "encoder" in c and rng.random() < 0.7:
-            same_width(c["encoder"], c["decoder"])
+            match_widths(c["encoder"], c["decoder"])
         if c["model_type"] == "clip":
             c["projection_dim"] = rng.randint(8, 40)
             for part in parts:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes golden fixtures with transformers, in the form that ./dev golden reads.
 
-Dropout is 0 and models are in eval mode, so every number can be repeated. The variants cover what one config of a
+Dropout is 0 and models are in eval mode, so every number can be reproduced. The variants cover what one config of a
 family leaves out: rope scalings, sliding windows, the newer Falcon, OPT with projections, ALBERT with two groups, other heads.
 
 usage: make_fixtures.py FOLDER [NAME...]      NAME: only these models (needs torch and transformers)
@@ -14,7 +14,7 @@ import torch
 import transformers
 from safetensors.torch import save_file
 
-V = 160
+V = 160  # vocabulary size
 
 
 LLAMA = dict(vocab_size=V, hidden_size=40, intermediate_size=72, num_hidden_layers=2, num_attention_heads=4,

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Other sizes and seeds of every family: draws configs around those of the golden fixtures, makes tiny models with transformers, and
+"""Other sizes and seeds of every family: draws variants of the golden fixtures' configs, creates tiny models with transformers, and
 compares logits, hidden states, loss, gradients, six training steps and generated text through the golden runner.
 
 usage: try_families.py GOLDEN FIXTURES OUT [--draws N] [--workers N] [--seconds S] [--only NAME] [--seed N]
 
 GOLDEN is build/tests/golden, FIXTURES tests/golden/models. A failing model stays in OUT. Needs torch and transformers;
---list prints the drawn configs and needs neither.
+--list writes the drawn configs to OUT and needs neither.
 """
 import argparse
 import json
@@ -99,9 +99,9 @@ def change_weights(model, rng, torch):
     torch.manual_seed(rng.randrange(1 << 30))
     # T5 does not scale its attention scores, Mamba multiplies its states: larger weights amplify rounding.
     gain = 0.25 if model.config.model_type in ("t5", "mt5", "umt5", "mamba") else rng.choice([0.5, 1.0, 1.5])
-    fixed = model.config.model_type in ("marian", "pegasus")
+    sinusoidal = model.config.model_type in ("marian", "pegasus")
     for key, p in model.named_parameters():
-        if fixed and "embed_positions" in key or not p.requires_grad:
+        if sinusoidal and "embed_positions" in key or not p.requires_grad:
             continue
         with torch.no_grad():
             p.add_(torch.randn_like(p) * (gain / p.shape[-1] ** 0.5 if p.dim() > 1 else 0.1))
@@ -126,13 +126,13 @@ def make(name, source, folder, rng):
     model = cls(loaded).float().eval()
     change_weights(model, rng, torch)
     model.save_pretrained(folder)
-    fresh = lambda: cls.from_pretrained(folder, attn_implementation=attention).float().eval()
-    model = fresh()
+    load_again = lambda: cls.from_pretrained(folder, attn_implementation=attention).float().eval()
+    model = load_again()
     x = inputs_for(names, config, arch, rng, torch)
-    wanted = {n[4:].rsplit(".", 1)[0] if n[4:].rsplit(".", 1)[-1].isdigit() else n[4:] for n in names if n.startswith("out.")}
-    out = model(**x, output_hidden_states=any("hidden_states" in w for w in wanted))
+    output_names = {n[4:].rsplit(".", 1)[0] if n[4:].rsplit(".", 1)[-1].isdigit() else n[4:] for n in names if n.startswith("out.")}
+    out = model(**x, output_hidden_states=any("hidden_states" in w for w in output_names))
     tensors = {"in." + k: v for k, v in x.items()}
-    for kind in wanted:
+    for kind in output_names:
         value = getattr(out, kind, None)
         if isinstance(value, (tuple, list)):
             tensors.update({f"out.{kind}.{i}": h for i, h in enumerate(value)})
@@ -147,13 +147,13 @@ def make(name, source, folder, rng):
     if "generate" in known:
         golden["generate"] = []
         ids = x["input_ids"][:1, :rng.randint(3, 9)]
-        for more in ({"num_beams": 1}, {"num_beams": 3, "num_return_sequences": 2, "length_penalty": 1.0, "early_stopping": False}):
-            args = dict(more, do_sample=False, max_new_tokens=10, pad_token_id=0, eos_token_id=2)
-            golden["generate"].append({"input_ids": ids.tolist(), "args": args, "sequences": fresh().generate(ids, **args).tolist()})
+        for search in ({"num_beams": 1}, {"num_beams": 3, "num_return_sequences": 2, "length_penalty": 1.0, "early_stopping": False}):
+            args = dict(search, do_sample=False, max_new_tokens=10, pad_token_id=0, eos_token_id=2)
+            golden["generate"].append({"input_ids": ids.tolist(), "args": args, "sequences": load_again().generate(ids, **args).tolist()})
     if "loss" in known:
-        golden["training"] = train(fresh(), x, torch)
+        golden["training"] = train(load_again(), x, torch)
     (folder / "golden.json").write_text(json.dumps(golden))
-    return noise(fresh(), x, out, torch)
+    return noise(load_again(), x, out, torch)
 
 
 def train(model, x, torch):
@@ -170,12 +170,12 @@ def train(model, x, torch):
         losses.append(loss.item())
         opt.step()
     # Once the batch is learned, its gradients are rounding errors: only the steps before are compared.
-    kept = next((i for i, norm in enumerate(norms) if norm < 0.02 * norms[0]), len(norms))
-    return {"recipe": "AdamW lr=1e-3", "lr": 1e-3, "loss": losses[:kept], "grad_norm_before_clip": norms[:kept]}
+    compared = next((i for i, norm in enumerate(norms) if norm < 0.02 * norms[0]), len(norms))
+    return {"recipe": "AdamW lr=1e-3", "lr": 1e-3, "loss": losses[:compared], "grad_norm_before_clip": norms[:compared]}
 
 
 def noise(model, x, out, torch):
-    """How far transformers' own f32 logits are from its f64 ones: a model can be ill conditioned."""
+    """How far transformers' own f32 logits are from its f64 logits: a model can be ill conditioned."""
     try:
         if hasattr(model, "set_experts_implementation"):
             model.set_experts_implementation("eager")  # the grouped products have no f64
@@ -194,26 +194,27 @@ def compare(golden, root):
     return status, " | ".join(re.sub(r"^\w+ +models/\S+ +\S+ +", "", line) for line in lines) or f"exit {done.returncode}: {done.stderr[-300:]}"
 
 
-def within_noise(text, own):
+def within_noise(text, rounding):
     """Whether only the forward pass exceeds its limit, and by less than 4 times transformers' own rounding."""
-    limits = {"forward": 4 * own, "loss": 1e-4, "gradients": 1e-4, "training": 1e-3}
+    limits = {"forward": 4 * rounding, "loss": 1e-4, "gradients": 1e-4, "training": 1e-3}
     known = all(float(v) <= limit for kind, limit in limits.items() for v in re.findall(rf"\b{kind} ([\d.e+-]+)", text))
-    return own > 0 and known and "forward" in text and not re.search(r"wrote|no output|exit|Error", text)
+    return rounding > 0 and known and "forward" in text and not re.search(r"generated|no output|no gradient|exit|Error", text)
 
 
 def trial(job):
-    """One draw: (name, index, status, text, noise). refused: a config that makar does not support, by name; noisy: see within_noise."""
+    """One draw: (name, index, status, text, noise). refused: makar does not support the config; noisy: see within_noise;
+    invalid: transformers cannot run the config."""
     name, index, source, golden, keep, seed = job
     rng = random.Random(f"{name} {index} {seed}")
     signal.alarm(100)
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch) / "models" / f"{name}-{index}"
-        own, status, text = -1.0, "unmade", ""
+        rounding, status, text = -1.0, "invalid", ""
         for _ in range(3):  # transformers cannot run every config that it accepts
             shutil.rmtree(folder, ignore_errors=True)
             try:
-                own = make(name, source, folder, rng)
-                status = "made"
+                rounding = make(name, source, folder, rng)
+                status = "created"
                 break
             except Exception as error:
                 frame = error.__traceback__
@@ -221,10 +222,10 @@ def trial(job):
                     frame = frame.tb_next
                 where = f"{os.path.basename(frame.tb_frame.f_code.co_filename)}:{frame.tb_lineno}"
                 text = f"{type(error).__name__} at {where}: {str(error)[:300]}"
-        if status == "made":
+        if status == "created":
             try:
                 status, text = compare(golden, scratch)
-                if status == "fail" and within_noise(text, own):
+                if status == "fail" and within_noise(text, rounding):
                     status = "noisy"
             except Exception as error:
                 status, text = "fail", f"{type(error).__name__}: {str(error)[:300]}"
@@ -237,18 +238,18 @@ def trial(job):
                 target.mkdir(parents=True)
                 shutil.copy(folder / "drawn.json", target)
     signal.alarm(0)
-    return name, index, status, text, own
+    return name, index, status, text, rounding
 
 
-def begin(workers_started):
+def start_worker(workers_started):
     """Prepares a worker process: one torch thread, on a core of its own."""
     import torch
     torch.set_num_threads(1)
     cores = sorted(os.sched_getaffinity(0))
     with workers_started.get_lock():
-        mine = workers_started.value
+        worker = workers_started.value
         workers_started.value += 1
-    os.sched_setaffinity(0, {cores[mine % len(cores)]})
+    os.sched_setaffinity(0, {cores[worker % len(cores)]})
     signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError("100 s")))
     import transformers
     transformers.logging.set_verbosity_error()
@@ -276,20 +277,20 @@ def main():
         return 0
     end, results = time.time() + a.seconds, {}
     counter = multiprocessing.Value("i", 0)
-    with multiprocessing.Pool(a.workers, begin, (counter,)) as pool:
+    with multiprocessing.Pool(a.workers, start_worker, (counter,)) as pool:
         running = [pool.apply_async(trial, (job,)) for job in jobs]
         while running and time.time() < end:
             time.sleep(0.2)
             for r in [r for r in running if r.ready()]:
                 running.remove(r)
                 try:
-                    name, index, status, text, own = r.get()
+                    name, index, status, text, rounding = r.get()
                 except Exception as error:
                     print("lost a worker:", error, flush=True)
                     continue
-                results.setdefault(name, []).append((status, text, own))
+                results.setdefault(name, []).append((status, text, rounding))
                 if status != "pass":
-                    print(f"{status}  {name}-{index}  noise {own:.1e}  {text}", flush=True)
+                    print(f"{status}  {name}-{index}  noise {rounding:.1e}  {text}", flush=True)
         pool.terminate()
     report(results, len(jobs))
     return 1 if any(s == "fail" for rows in results.values() for s, *_ in rows) else 0
@@ -297,17 +298,17 @@ def main():
 
 def report(results, jobs):
     kinds = ("forward", "loss", "gradients", "training")
-    print(f"\n{'fixture':<28} pass noisy fail refused unmade " + " ".join(f"{k:>9}" for k in kinds) + "  texts")
+    print(f"\n{'fixture':<28} pass noisy fail refused invalid " + " ".join(f"{k:>9}" for k in kinds) + "  texts")
     for name, rows in sorted(results.items()):
-        count = {s: sum(r[0] == s for r in rows) for s in ("pass", "noisy", "fail", "refused", "unmade")}
+        count = {s: sum(r[0] == s for r in rows) for s in ("pass", "noisy", "fail", "refused", "invalid")}
         worst = []
         for kind in kinds:
             values = [float(v) for status, text, _ in rows if status == "pass" for v in re.findall(rf"\b{kind} ([\d.e+-]+)", text)]
             worst.append(f"{max(values):9.1e}" if values else " " * 9)
         texts = sum(status == "pass" and "greedy" in text for status, text, _ in rows)
-        print(f"{name:<28} {count['pass']:4} {count['noisy']:5} {count['fail']:4} {count['refused']:7} {count['unmade']:6} " + " ".join(worst) + f"  {texts}")
+        print(f"{name:<28} {count['pass']:4} {count['noisy']:5} {count['fail']:4} {count['refused']:7} {count['invalid']:7} " + " ".join(worst) + f"  {texts}")
     done = [r[0] for rows in results.values() for r in rows]
-    print(f"{jobs} drawn, {done.count('pass')} passed, {done.count('noisy')} within rounding, {done.count('fail')} failed, {done.count('refused')} refused by makar, {done.count('unmade')} could not be made, {jobs - len(done)} not reached")
+    print(f"{jobs} drawn, {done.count('pass')} passed, {done.count('noisy')} within rounding, {done.count('fail')} failed, {done.count('refused')} refused by makar, {done.count('invalid')} that transformers cannot run, {jobs - len(done)} not reached")
 
 
 if __name__ == "__main__":

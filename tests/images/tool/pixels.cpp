@@ -1,6 +1,6 @@
 // usage: image_pixels CONFIG IMAGE...
-// Prints the shape and the SHA-256 of the values [3, height, width] that a preprocessor_config.json makes of
-// each image.
+// Prints for each image the size and the SHA-256 of the values [3, height, width] that the steps of a
+// preprocessor_config.json give.
 #include <cstdio>
 #include <filesystem>
 
@@ -10,14 +10,15 @@
 using namespace makar;
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
+  if (argc < 3) return std::fprintf(stderr, "usage: image_pixels CONFIG IMAGE...\n"), 2;
   const std::filesystem::path path = argv[1];
   const auto config = Config::read(path.parent_path().string(), path.filename().string());
-  const auto steps = config.ok() ? ImageProcessor::parse(*config) : Result<ImageProcessor>(config.error());
-  if (!steps.ok()) return std::fprintf(stderr, "%s\n", steps.error().text().c_str()), 1;
+  const auto processor =
+      config.ok() ? ImageProcessor::parse(*config) : Result<ImageProcessor>(config.error());
+  if (!processor.ok()) return std::fprintf(stderr, "%s\n", processor.error().text().c_str()), 1;
   for (int i = 2; i < argc; ++i) {
     const auto image = read_image(argv[i]);
-    const auto pixels = image.ok() ? (*steps)(*image, argv[i]) : Result<Tensor>(image.error());
+    const auto pixels = image.ok() ? (*processor)(*image, argv[i]) : Result<Tensor>(image.error());
     if (!pixels.ok()) {
       std::printf("%s\n", pixels.error().text().c_str());
       continue;
