@@ -10,10 +10,12 @@
 namespace makar {
 namespace {
 
+// Errors about a missing field suggest a similar one only in configs of at most this many fields.
+constexpr size_t kMaxFieldsToSuggest = 1000;
 constexpr JsonLimits kLimits = {.bytes = size_t{16} << 20, .depth = 32};  // ImageNet's 21k labels take 2 MB
 
 // A value as it is shown in an error.
-std::string found(const Json& v) {
+std::string value_text(const Json& v) {
   if (v.is_string()) return "the string " + quote(v.get_ref<const std::string&>());
   if (v.is_object()) return "an object";
   if (v.is_array()) return fmt::format("a list of {}", v.size());
@@ -22,7 +24,7 @@ std::string found(const Json& v) {
 
 Error expected_found(const std::string& place, const std::string& key, const std::string& expected,
                      const Json& v) {
-  return error_at(place, "field {} must be {}, found {}", quote(key), expected, found(v));
+  return error_at(place, "field {} must be {}, found {}", quote(key), expected, value_text(v));
 }
 
 // Readers of one value: true and the value, or false. Unsigned values above INT64_MAX are out of any bounds.
@@ -40,7 +42,7 @@ bool get_number(const Json& v, double lo, double hi, double& out) {
 }
 
 // The likely cause when a file is not JSON.
-std::string guess(std::string_view text) {
+std::string likely_cause(std::string_view text) {
   if (text.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
   if (text.starts_with("<")) return "; it is a web page: the download failed";
   return text.empty() ? "; the file is empty: download it again" : "";
@@ -88,7 +90,7 @@ Result<Config> Config::read(const std::string& folder, const std::string& file) 
   auto config = parse(text, path);
   if (config.ok()) return config;
   Error error = config.error();
-  error.message += guess(text);
+  error.message += likely_cause(text);
   return error;
 }
 
@@ -99,8 +101,8 @@ Result<Config> Config::parse(std::string_view text, const std::string& place) {
   JsonLimits limits = kLimits;
   if (!tagged.empty()) limits.bytes = tagged.size();
   MAKAR_TRY(Json json, parse_json(text, place, limits));
-  const bool is_object = json.is_object() && !json.contains("__float__");  // which a lone Infinity would be
-  if (!is_object) return error_at(place, "must be a JSON object, found {}", found(json));
+  const bool is_object = json.is_object() && !json.contains("__float__");  // a file of one Infinity
+  if (!is_object) return error_at(place, "must be a JSON object, found {}", value_text(json));
   return Config(std::move(json), place);
 }
 
@@ -121,7 +123,7 @@ Error Config::missing(const Keys& keys) const {
   std::string names = quote(keys.list[0]);
   for (size_t i = 1; i < keys.list.size(); ++i) names += " or " + quote(keys.list[i]);
   return error_of(Error::Kind::kNotFound, place_, "field {} is missing; this kind of model needs it{}", names,
-                  json_.size() <= 1000 ? did_you_mean(keys.list[0], this->keys()) : "");
+                  json_.size() <= kMaxFieldsToSuggest ? did_you_mean(keys.list[0], this->keys()) : "");
 }
 
 Error Config::wrong(const Keys& keys, const std::string& what) const {

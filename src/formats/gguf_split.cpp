@@ -46,17 +46,18 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
 }
 
 Status check_gguf_part(const GgufFields& fields, const std::string& path, size_t index, size_t count) {
-  const auto number = fields.integer(kSplitNumber), of = fields.integer(kSplitCount);
-  if (number == static_cast<int64_t>(index) && of == static_cast<int64_t>(count)) return Done{};
+  const auto split_number = fields.integer(kSplitNumber), split_count = fields.integer(kSplitCount);
+  if (split_number == static_cast<int64_t>(index) && split_count == static_cast<int64_t>(count))
+    return Done{};
   return error_at(path,
                   "must be file {} of {} of the model but its keys '{}' and '{}' differ; download it again",
                   index + 1, count, kSplitNumber, kSplitCount);
 }
 
 bool is_further_gguf_part(const std::string& path) {
-  constexpr size_t kEnding = 20;  // -00002-of-00003.gguf
-  if (path.size() < kEnding) return false;
-  const std::string end = path.substr(path.size() - kEnding);
+  constexpr size_t kEndingBytes = 20;  // -00002-of-00003.gguf
+  if (path.size() < kEndingBytes) return false;
+  const std::string end = path.substr(path.size() - kEndingBytes);
   const auto digits = [&](size_t at) {
     return std::all_of(end.begin() + static_cast<long>(at), end.begin() + static_cast<long>(at) + 5,
                        [](char c) { return c >= '0' && c <= '9'; });

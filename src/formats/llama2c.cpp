@@ -15,7 +15,7 @@ struct Sizes {
   int64_t group = 1;  // version 2: how many weights share a scale
 };
 
-constexpr size_t kHeader = 28, kNewHeader = 256;
+constexpr size_t kHeaderBytes = 28, kNewHeaderBytes = 256;
 constexpr int32_t kMagic = 0x616b3432;  // "ak42": versions 1 and 2
 
 Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
@@ -23,9 +23,10 @@ Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
     return error_at(place, "its header gives {} {}, which is out of range; is this a llama2.c checkpoint?",
                     value, what);
   };
-  constexpr int64_t kMax = 1 << 20;
-  if (s.width < 1 || s.width > kMax) return bad("as its width", s.width);
-  if (s.feed_forward < 1 || s.feed_forward > kMax) return bad("as its feed-forward width", s.feed_forward);
+  constexpr int64_t kMaxWidth = 1 << 20;
+  if (s.width < 1 || s.width > kMaxWidth) return bad("as its width", s.width);
+  if (s.feed_forward < 1 || s.feed_forward > kMaxWidth)
+    return bad("as its feed-forward width", s.feed_forward);
   if (s.layers < 1 || s.layers > 1024) return bad("layers", s.layers);
   if (s.heads < 1 || s.width % s.heads != 0 || s.width / s.heads % 2 != 0) return bad("heads", s.heads);
   if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) return bad("heads of keys and values", s.kv_heads);
@@ -40,9 +41,9 @@ Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
 Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& place) {
   std::array<int32_t, 7> n;
   const auto read = [&](size_t at) { std::memcpy(n.data(), bytes.data() + at, sizeof n); };
-  if (bytes.size() < kHeader)
-    return error_at(place, "has {} bytes; a llama2.c checkpoint starts with a header of 28 bytes",
-                    bytes.size());
+  if (bytes.size() < kHeaderBytes)
+    return error_at(place, "has {} bytes; a llama2.c checkpoint starts with a header of {} bytes",
+                    bytes.size(), kHeaderBytes);
   read(0);
   if (n[0] != kMagic) {
     const bool shared = n[5] > 0;
@@ -52,9 +53,9 @@ Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& pl
   if (version != 1 && version != 2)
     return error_of(Error::Kind::kUnsupported, place, "is llama2.c version {}; supported are 0, 1 and 2",
                     version);
-  if (bytes.size() < kNewHeader)
+  if (bytes.size() < kNewHeaderBytes)
     return error_at(place, "has {} bytes; llama2.c version {} starts with a header of {}", bytes.size(),
-                    version, kNewHeader);
+                    version, kNewHeaderBytes);
   read(8);
   Sizes s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], bytes[36] != std::byte{0}, version};
   if (version == 2) {
@@ -92,16 +93,16 @@ class Layout {
 };
 
 size_t describe_tensors(const Sizes& s, std::vector<GgufTensor>& out) {
-  const int64_t kv = s.width / s.heads * s.kv_heads;
+  const int64_t kv_width = s.width / s.heads * s.kv_heads;
   const bool first = s.version == 0;  // the first format: norms are interleaved with the matrices
-  Layout l(s, first ? kHeader : kNewHeader, out);
+  Layout l(s, first ? kHeaderBytes : kNewHeaderBytes, out);
   if (!first) l.each_layer("attn_norm", {s.width}), l.each_layer("ffn_norm", {s.width});
   if (!first) l.one("output_norm", {s.width});
   l.one("token_embd", {s.vocab, s.width});
   if (first) l.each_layer("attn_norm", {s.width});
   l.each_layer("attn_q", {s.width, s.width});
-  l.each_layer("attn_k", {kv, s.width});
-  l.each_layer("attn_v", {kv, s.width});
+  l.each_layer("attn_k", {kv_width, s.width});
+  l.each_layer("attn_v", {kv_width, s.width});
   l.each_layer("attn_output", {s.width, s.width});
   if (first) l.each_layer("ffn_norm", {s.width});
   l.each_layer("ffn_gate", {s.feed_forward, s.width});
@@ -169,12 +170,12 @@ Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_p
                                  std::string place) {
   MAKAR_TRY(const Sizes sizes, read_sizes(bytes, place));
   std::vector<GgufTensor> tensors;
-  const size_t need = describe_tensors(sizes, tensors);
-  if (need != bytes.size())
+  const size_t expected_bytes = describe_tensors(sizes, tensors);
+  if (expected_bytes != bytes.size())
     return error_at(place,
                     "has {} bytes but its header implies {}; the download is incomplete, or this is not a "
                     "llama2.c checkpoint",
-                    bytes.size(), need);
+                    bytes.size(), expected_bytes);
   if (sizes.version == 2) return decode(sizes, bytes, std::move(place), fields_of(sizes), std::move(tensors));
   return Gguf::of(bytes, std::move(owner), std::move(place), fields_of(sizes), std::move(tensors));
 }
@@ -206,7 +207,7 @@ Result<GgufFields> parse_llama2c_tokenizer(std::span<const std::byte> bytes, int
       text.replace(p, 1, "\u2581");
     tokens.push_back(text);
     scores.push_back(score);
-    types.push_back(i == 0 ? 2 : i < 3 ? 3 : byte ? 6 : 1);
+    types.push_back(i == 0 ? 2 : i < 3 ? 3 : byte ? 6 : 1);  // unknown, control, byte, normal
   }
   if (at != bytes.size())
     return error_at(place, "has more than the {} tokens of the model; it belongs to another model", vocab);

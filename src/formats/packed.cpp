@@ -45,30 +45,32 @@ class Finder {
                                      makar::name(type), shape.text()));
     return Done{};
   }
-  static bool ends(const std::string& name, const std::string& end, std::string& base) {
-    if (!name.ends_with(end)) return false;
-    base = name.substr(0, name.size() - end.size());
+  // Whether the name ends with `suffix`; `base` is then the name without it.
+  static bool split_suffix(const std::string& name, const std::string& suffix, std::string& base) {
+    if (!name.ends_with(suffix)) return false;
+    base = name.substr(0, name.size() - suffix.size());
     return true;
   }
 
   Status integers(const std::string& name, PackedMatrices& out) {
     std::string base;
-    if (!ends(name, ".qweight", base)) return Done{};
+    if (!split_suffix(name, ".qweight", base)) return Done{};
     const Entry& e = *entry_(name);
     if (e.dtype != DType::kI32 || e.shape.rank() != 2 || e.shape.count() == 0 ||
         e.shape.count() > (int64_t{1} << 40))
       return wrong(name,
                    fmt::format("is {} {}, expected a matrix of i32", makar::name(e.dtype), e.shape.text()));
     const bool gptq = scheme_.method == PackedMethod::kGptq;
-    const int64_t each = 32 / scheme_.bits;
-    const int64_t in = gptq ? e.shape[0] * each : e.shape[0], outs = gptq ? e.shape[1] : e.shape[1] * each;
+    const int64_t per_word = 32 / scheme_.bits;
+    const int64_t in = gptq ? e.shape[0] * per_word : e.shape[0],
+                  outs = gptq ? e.shape[1] : e.shape[1] * per_word;
     const int64_t group = scheme_.group > 0 ? std::min(scheme_.group, in) : in;
     const int64_t groups = (in + group - 1) / group;
-    if (outs % each != 0)
+    if (outs % per_word != 0)
       return wrong(name, fmt::format("has {} outputs, expected a multiple of the {} zero points per word",
-                                     outs, each));
+                                     outs, per_word));
     MAKAR_CHECK_OK(need(base + ".scales", DType::kF16, {groups, outs}));
-    MAKAR_CHECK_OK(need(base + ".qzeros", DType::kI32, {groups, outs / each}));
+    MAKAR_CHECK_OK(need(base + ".qzeros", DType::kI32, {groups, outs / per_word}));
     PackedMatrix m{{{"qweight", name}, {"scales", base + ".scales"}, {"qzeros", base + ".qzeros"}},
                    {outs, in},
                    fmt::format("{}, {} bits", gptq ? "gptq" : "awq", scheme_.bits)};
@@ -88,12 +90,13 @@ class Finder {
     const std::string& scale = has(inverse) ? inverse : plain;
     const Entry* s = entry_(scale);
     if (!s) return wrong(inverse, "is missing: it has the scales of an f8_e4m3 matrix");
-    const auto over = [](int64_t n, int64_t block) { return block > 0 ? (n + block - 1) / block : 1; };
-    const Shape blocks = {over(e.shape[0], scheme_.block_rows), over(e.shape[1], scheme_.block_columns)};
-    // A scale for the whole matrix, or for each row, is common without block sizes in the config.
-    const bool whole = s->shape.count() == 1,
-               rows = s->shape == Shape{e.shape[0], 1} || s->shape == Shape{e.shape[0]};
-    if (!whole && !rows) MAKAR_CHECK_OK(need(scale, DType::kF32, blocks));
+    const auto block_count = [](int64_t n, int64_t block) { return block > 0 ? (n + block - 1) / block : 1; };
+    const Shape blocks = {block_count(e.shape[0], scheme_.block_rows),
+                          block_count(e.shape[1], scheme_.block_columns)};
+    // Without block sizes in the config, files have one scale per matrix or one per row.
+    const bool per_matrix = s->shape.count() == 1,
+               per_row = s->shape == Shape{e.shape[0], 1} || s->shape == Shape{e.shape[0]};
+    if (!per_matrix && !per_row) MAKAR_CHECK_OK(need(scale, DType::kF32, blocks));
     if (!is_float(s->dtype) || s->dtype == DType::kF64) return wrong(scale, "is not f32, f16 or bf16");
     PackedMatrix m{{{"weight", name}, {"scale", scale}}, e.shape, "fp8"};
     for (const char* other : {".input_scale", ".activation_scale"})
@@ -105,7 +108,7 @@ class Finder {
 
   Status mxfp4(const std::string& name, PackedMatrices& out) {
     std::string base;
-    if (!ends(name, "_blocks", base)) return Done{};
+    if (!split_suffix(name, "_blocks", base)) return Done{};
     const Entry& e = *entry_(name);
     if (e.dtype != DType::kU8 || e.shape.rank() < 3 || e.shape.rank() > 4 || e.shape[-1] != 16 ||
         e.shape.count() == 0)
@@ -120,7 +123,7 @@ class Finder {
 
   Status bits_and_bytes(const std::string& name, PackedMatrices& out) {
     std::string base;
-    if (ends(name, ".SCB", base)) {
+    if (split_suffix(name, ".SCB", base)) {
       const Entry* w = entry_(base + ".weight");
       if (!w || w->dtype != DType::kI8 || w->shape.rank() != 2)
         return wrong(base + ".weight", "is not a matrix of i8");
@@ -131,7 +134,7 @@ class Finder {
       return Done{};
     }
     for (const char* kind : {"nf4", "fp4"})
-      if (ends(name, fmt::format(".quant_state.bitsandbytes__{}", kind), base)) {
+      if (split_suffix(name, fmt::format(".quant_state.bitsandbytes__{}", kind), base)) {
         const Entry *w = entry_(base), *state = entry_(name), *scales = entry_(base + ".absmax");
         if (!w || w->dtype != DType::kU8) return wrong(base, "is missing or not u8");
         if (state->dtype != DType::kU8 || state->shape.count() > 4096)
@@ -140,7 +143,7 @@ class Finder {
         if (!scales || scales->shape.rank() != 1) return wrong(base + ".absmax", "is missing or not a list");
         PackedMatrix m{
             {{"weight", base}, {"state", name}, {"absmax", base + ".absmax"}, {"map", base + ".quant_map"}},
-            {},  // in the state
+            {},  // WeightFiles::unpack reads it from the state
             kind};
         if (scales->dtype == DType::kU8) {
           MAKAR_CHECK_OK(need(base + ".nested_quant_map", DType::kF32, {256}));
@@ -176,10 +179,11 @@ Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config) {
     if (s.bits == 2 && method == "awq") return q.wrong("bits", "is 2; AWQ has 4 or 8");
     MAKAR_TRY(s.group, q.integer_or({"group_size", "q_group_size"}, 128, -1, int64_t{1} << 20));
     if (s.group == 0) return q.wrong("group_size", "is 0; expected -1 or the size of a group");
-    MAKAR_TRY(const std::string form, q.text_or("checkpoint_format", "gptq"));
-    if (method == "gptq" && form != "gptq" && form != "gptq_v2")
-      return q.wrong("checkpoint_format", fmt::format("is {}; gptq and gptq_v2 are supported", quote(form)));
-    s.zeros_less_one = form == "gptq";
+    MAKAR_TRY(const std::string checkpoint_format, q.text_or("checkpoint_format", "gptq"));
+    if (method == "gptq" && checkpoint_format != "gptq" && checkpoint_format != "gptq_v2")
+      return q.wrong("checkpoint_format",
+                     fmt::format("is {}; gptq and gptq_v2 are supported", quote(checkpoint_format)));
+    s.zeros_less_one = checkpoint_format == "gptq";
     MAKAR_TRY(const std::string version, q.text_or("version", "gemm"));
     if (method == "awq" && version != "gemm" && version != "GEMM")
       return q.wrong("version", fmt::format("is {}; the layout 'gemm' is supported", quote(version)));
@@ -187,11 +191,12 @@ Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config) {
     s.method = PackedMethod::kFp8;
     if (q.has("weight_block_size")) {
       MAKAR_TRY(const auto block, q.integers("weight_block_size", 1, 1 << 20, 2));
-      if (block.size() != 2) return q.wrong("weight_block_size", "must be two sizes");
+      if (block.size() != 2) return q.wrong("weight_block_size", "must have two values, rows and columns");
       s.block_rows = block[0], s.block_columns = block[1];
     }
-    MAKAR_TRY(const std::string form, q.text_or("fmt", "e4m3"));
-    if (form != "e4m3") return q.wrong("fmt", fmt::format("is {}; e4m3 is supported", quote(form)));
+    MAKAR_TRY(const std::string number_format, q.text_or("fmt", "e4m3"));
+    if (number_format != "e4m3")
+      return q.wrong("fmt", fmt::format("is {}; e4m3 is supported", quote(number_format)));
   } else if (method == "mxfp4") {
     s.method = PackedMethod::kMxfp4;
   } else if (method == "bitsandbytes") {

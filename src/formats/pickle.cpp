@@ -54,11 +54,11 @@ Status PickleMachine::step(uint8_t op) {
     case 'F':  // FLOAT
       return decimal_float();
     case 'J':  // BININT
-      return fixed<int32_t>();
+      return fixed_integer<int32_t>();
     case 'K':  // BININT1
-      return fixed<uint8_t>();
+      return fixed_integer<uint8_t>();
     case 'M':  // BININT2
-      return fixed<uint16_t>();
+      return fixed_integer<uint16_t>();
     case 0x8a:  // LONG1
       return long_integer(1);
     case 0x8b:  // LONG4

@@ -18,7 +18,7 @@ PickleValue PickleMachine::items(std::vector<const PickleValue*> list) {
   return out;
 }
 
-PickleValue PickleMachine::named(Kind kind, std::string s) {
+PickleValue PickleMachine::with_text(Kind kind, std::string s) {
   PickleValue out;
   out.kind = kind, out.text = std::move(s);
   return out;
@@ -117,7 +117,7 @@ Status PickleMachine::add_global(const std::string& module, const std::string& n
                     "the pickle refers to {}, which tensors do not need; refused because it could run "
                     "code: do not load this file elsewhere unless you trust its author",
                     quote(full.substr(0, 200)));
-  return push(named(Kind::kGlobal, std::move(full)));
+  return push(with_text(Kind::kGlobal, std::move(full)));
 }
 
 Status PickleMachine::global() {
@@ -141,7 +141,7 @@ Status PickleMachine::call() {
     dict.kind = Kind::kDict;
     return push(std::move(dict));
   }
-  PickleValue v = named(Kind::kCall, two[0]->text);
+  PickleValue v = with_text(Kind::kCall, two[0]->text);
   v.arguments = two[1];
   return push(std::move(v));
 }

@@ -21,8 +21,9 @@ constexpr std::array kDTypes = {
     DTypeName{"BOOL", DType::kBool}, DTypeName{"F8_E4M3", DType::kF8_E4M3},
 };
 // Dtypes of the format that are not supported here.
-constexpr std::array kOtherDTypes = {"F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2",
-                                     "F4",      "U16",     "U32",         "U64",         "C64"};
+constexpr std::array kUnsupportedDTypes = {"F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ",
+                                           "F6_E2M3", "F6_E3M2", "F4",          "U16",
+                                           "U32",     "U64",     "C64"};
 
 constexpr const char* kMetadataName = "__metadata__";
 enum Field { kNone = 0, kDType = 1, kShape = 2, kOffsets = 4 };
@@ -145,7 +146,7 @@ class Reader : public nlohmann::json_sax<Json> {
   bool set_dtype(const std::string& v) {
     for (const auto& known : kDTypes)
       if (v == known.name) return entry_.dtype = known.type, true;
-    if (std::find(kOtherDTypes.begin(), kOtherDTypes.end(), v) != kOtherDTypes.end())
+    if (std::find(kUnsupportedDTypes.begin(), kUnsupportedDTypes.end(), v) != kUnsupportedDTypes.end())
       return fail(
           error_of(Error::Kind::kUnsupported, place_,
                    "tensor {} has dtype {}, which is not supported; convert the model to BF16, F16 or F32",

@@ -79,8 +79,8 @@ TEST(Gguf, EveryKindOfValueRoundTrips) {
   for (const GgufTensor& t : (*file)->tensors()) sources.push_back(source(t.name, (*file)->view(t)));
   ASSERT_TRUE(write_gguf(folder / "copy.gguf", f, sources).ok());
   std::string copy = *read_file(folder / "copy.gguf");
-  const auto again = Gguf::open(folder / "copy.gguf");
-  ASSERT_TRUE(again.ok()) << again.error().text();
+  const auto reopened = Gguf::open(folder / "copy.gguf");
+  ASSERT_TRUE(reopened.ok()) << reopened.error().text();
   copy.resize(bytes.size());  // the writer also pads after the last tensor
   std::string original = bytes;
   const size_t gap = original.size() - 108 + 68;  // the content of the padding between tensors is not defined

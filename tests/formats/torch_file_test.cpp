@@ -52,9 +52,9 @@ std::string file_of(const std::string& tensor) {
   }
   return bytes;
 }
-std::string tensor_of(const std::string& stored, int offset, const std::string& size,
+std::string tensor_of(const std::string& storage_bytes, int offset, const std::string& size,
                       const std::string& stride) {
-  return kRebuild + "(" + stored + small(offset) + size + stride + "\x89}tR";
+  return kRebuild + "(" + storage_bytes + small(offset) + size + stride + "\x89}tR";
 }
 
 TEST(TorchFile, BothContainersHoldTheSameTensors) {
@@ -99,15 +99,15 @@ TEST(TorchFile, StridesAreFollowed) {
   const auto w = (*file)->tensor("w");
   ASSERT_TRUE(w.ok());
   EXPECT_EQ(w->shape(), (Shape{2, 3}));
-  const float want[] = {0, 2, 4, 1, 3, 5};  // the transposed matrix of 0 .. 5
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(w->f32()[i], want[i]);
+  const float expected[] = {0, 2, 4, 1, 3, 5};  // the transposed matrix of 0 .. 5
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(w->f32()[i], expected[i]);
 }
 
 TEST(TorchFile, TensorsStayInsideTheirStorage) {
   const std::string six = small(6) + "\x85", one = small(1) + "\x85", two = small(2) + "\x85",
                     zero = small(0) + "\x85";
-  expect_error(file_of(tensor_of(storage(6), 1, six, one)), "after the end of its storage");
-  expect_error(file_of(tensor_of(storage(6), 0, small(4) + "\x85", two)), "after the end of its storage");
+  expect_error(file_of(tensor_of(storage(6), 1, six, one)), "past the end of its storage");
+  expect_error(file_of(tensor_of(storage(6), 0, small(4) + "\x85", two)), "past the end of its storage");
   expect_error(file_of(tensor_of(storage(7), 0, six, one)), "too short");
   expect_error(file_of(tensor_of(storage(6), 0, small(100) + "\x85", zero)),
                "more elements than its storage");
@@ -123,13 +123,13 @@ TEST(TorchFile, TensorsStayInsideTheirStorage) {
 TEST(TorchFile, MutatedFilesGiveErrors) {
   int refused = 0;
   for (const char* name : {"pickle-zip", "pickle-legacy", "pickle-hostile"}) {
-    const std::string good = *read_file(golden(name));
+    const std::string valid = *read_file(golden(name));
     for (uint64_t seed = 0; seed < 200; ++seed) {
       const Rng rng(seed, Purpose::kSynthetic);
       const auto draw = [&](uint64_t i, size_t below) {
         return static_cast<size_t>(rng.uniform(i) * static_cast<float>(below));
       };
-      std::string bytes = good;
+      std::string bytes = valid;
       // The pickle is at the start of both containers, the zip directory at the end.
       const size_t head = std::min<size_t>(bytes.size(), 6000);
       for (uint64_t k = 0; k < 1 + seed % 5; ++k) {
