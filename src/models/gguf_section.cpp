@@ -20,13 +20,13 @@ double kv_heads(const ModelSpec& m) { return static_cast<double>(attention(m).kv
 double head_dim(const ModelSpec& m) { return static_cast<double>(attention(m).head_dim); }
 double eps(const ModelSpec& m) { return m.main().norm.eps; }
 const AttentionSpec& rotary_attention(const ModelSpec& m) {
-  const AttentionSpec* found = nullptr;
+  const AttentionSpec* first_rotary = nullptr;
   for (const BlockSpec& b : m.main().blocks) {
     if (!b.attention.rope) continue;
     if (b.attention.window == 0) return b.attention;
-    if (!found) found = &b.attention;
+    if (!first_rotary) first_rotary = &b.attention;
   }
-  return found ? *found : attention(m);
+  return first_rotary ? *first_rotary : attention(m);
 }
 double rotary(const ModelSpec& m) {
   const auto& rope = rotary_attention(m).rope;
@@ -55,12 +55,15 @@ double experts_used(const ModelSpec& m) { return static_cast<double>(m.main().ro
 
 namespace {
 
+// Written for models without a limit, because readers require the key.
+constexpr int64_t kDefaultPositions = 2048;
+
 double vocab(const ModelSpec& m) { return static_cast<double>(m.vocab); }
 double layers(const ModelSpec& m) {
   return static_cast<double>(m.encoder && m.decoder ? m.encoder->layers() : m.main().layers());
 }
 double positions(const ModelSpec& m) {
-  return static_cast<double>(m.max_positions > 0 ? m.max_positions : 2048);
+  return static_cast<double>(m.max_positions > 0 ? m.max_positions : kDefaultPositions);
 }
 
 }  // namespace

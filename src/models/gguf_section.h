@@ -1,5 +1,5 @@
 // The `gguf` section of a family's page: the architecture's name, its metadata keys and its tensor names, for
-// reading (gguf_config.h) and writing (the module convert). The functions are what several pages share.
+// reading (gguf_config.h) and writing (the module convert). Several pages share the functions below.
 #pragma once
 #include <string>
 #include <vector>

@@ -21,7 +21,7 @@ bool has(const NameRule& rule, const std::string& placeholder) {
   return rule.ours[0].find(placeholder) != std::string::npos;
 }
 
-NameRule with(const NameRule& rule, const std::string& placeholder, int64_t number) {
+NameRule with_number(const NameRule& rule, const std::string& placeholder, int64_t number) {
   NameRule out = rule;
   for (auto& name : out.ours) name = replaced(name, placeholder, number);
   out.theirs = replaced(out.theirs, placeholder, number);
@@ -77,7 +77,7 @@ void add_layer(const NameRule& rule, const ParameterSet& set, std::vector<NamedS
   } else if (rule.theirs.find("{e}") == std::string::npos) {
     add_experts(rule, set, out);
   } else {
-    for (int64_t e = 0; add(with(rule, "{e}", e), set, out);) ++e;
+    for (int64_t e = 0; add(with_number(rule, "{e}", e), set, out);) ++e;
   }
 }
 
@@ -94,8 +94,8 @@ int64_t layer_count(const ParameterSet& set) {
 // The tensor of one expert.
 NamedSlice one_expert(const NamedSlice& slice, int64_t e) {
   NamedSlice one = slice;
-  const auto each = static_cast<std::ptrdiff_t>(slice.ours.size()) / slice.experts;
-  one.ours.assign(slice.ours.begin() + e * each, slice.ours.begin() + (e + 1) * each);
+  const auto per_expert = static_cast<std::ptrdiff_t>(slice.ours.size()) / slice.experts;
+  one.ours.assign(slice.ours.begin() + e * per_expert, slice.ours.begin() + (e + 1) * per_expert);
   one.experts = 0;
   return one;
 }
@@ -121,8 +121,8 @@ Shape NamedSlice::shape() const {
   for (size_t i = 1; i < ours.size(); ++i) s[0] += ours[i]->shape[0];
   if (skipped_rows > 0) s[0] -= skipped_rows;
   if (stacked_heads > 0 && s.rank() == 2) {
-    const int64_t each = s[0] / stacked_heads;
-    return transpose ? Shape{stacked_heads, s[1], each} : Shape{stacked_heads, each, s[1]};
+    const int64_t head_rows = s[0] / stacked_heads;
+    return transpose ? Shape{stacked_heads, s[1], head_rows} : Shape{stacked_heads, head_rows, s[1]};
   }
   if (file_rows > 0) return {file_rows, s.count() / file_rows};
   if (transpose) std::swap(s[0], s[1]);
@@ -138,7 +138,7 @@ std::vector<NamedSlice> expand(const std::vector<NameRule>& rules, const Paramet
       add_layer(rule, set, out);
       continue;
     }
-    for (int64_t layer = 0; layer < layers; ++layer) add_layer(with(rule, "{}", layer), set, out);
+    for (int64_t layer = 0; layer < layers; ++layer) add_layer(with_number(rule, "{}", layer), set, out);
   }
   return out;
 }
@@ -158,7 +158,7 @@ Tensor transposed(const Tensor& x) {
   return size_of(x.dtype()) == 4 ? transposed<uint32_t>(x) : transposed<uint16_t>(x);
 }
 
-// Calls body(index of the part, offset in the part, offset in the whole, size), in bytes, for every
+// Calls body(index of the part, offset in the part, offset in the tensor, size), in bytes, for every
 // contiguous range.
 template <class F>
 void each_range(const NamedSlice& slice, DType type, F&& body) {
@@ -192,14 +192,15 @@ Tensor negative_exp(const Tensor& x, bool inverse) {
 // Reorders the rows of each head from pairs to halves (to_file false) or back; rows of blocks move as a
 // whole.
 Tensor reorder_rotary_rows(const Tensor& x, int64_t heads, bool to_file) {
-  const int64_t rows = x.dim(0), each = rows / heads, half = each / 2;
-  check(rows % heads == 0 && each % 2 == 0, "a head must have an even number of rows");
+  const int64_t rows = x.dim(0), head_rows = rows / heads, half = head_rows / 2;
+  check(rows % heads == 0 && head_rows % 2 == 0, "a head must have an even number of rows");
   const size_t row = bytes_of(x.dtype(), x.count() / rows);
   Tensor y = Tensor::empty(x.shape(), x.dtype());
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t in_head = r % each, paired = r - in_head + in_head % half * 2 + in_head / half;
-    const auto ours = static_cast<size_t>(r) * row, theirs = static_cast<size_t>(paired) * row;
-    std::memcpy(y.raw() + (to_file ? theirs : ours), x.raw() + (to_file ? ours : theirs), row);
+    const int64_t in_head = r % head_rows, file_row = r - in_head + in_head % half * 2 + in_head / half;
+    const auto our_offset = static_cast<size_t>(r) * row, their_offset = static_cast<size_t>(file_row) * row;
+    std::memcpy(y.raw() + (to_file ? their_offset : our_offset),
+                x.raw() + (to_file ? our_offset : their_offset), row);
   }
   return y;
 }
@@ -210,34 +211,34 @@ Tensor plus(const Tensor& x, float offset) {
   return y;
 }
 
-std::vector<Tensor> parts_of(const Tensor& whole, const NamedSlice& slice) {
-  if (slice.ours.size() == 1) return {whole.reshape(slice.ours[0]->shape)};
+std::vector<Tensor> parts_of(const Tensor& theirs, const NamedSlice& slice) {
+  if (slice.ours.size() == 1) return {theirs.reshape(slice.ours[0]->shape)};
   std::vector<Tensor> parts;
-  for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, whole.dtype()));
-  each_range(slice, whole.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
-    std::memcpy(parts[p].raw() + to, whole.raw() + from, size);
+  for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, theirs.dtype()));
+  each_range(slice, theirs.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
+    std::memcpy(parts[p].raw() + to, theirs.raw() + from, size);
   });
   return parts;
 }
 
 }  // namespace
 
-std::vector<Tensor> cut(const Tensor& given, const NamedSlice& slice) {
+std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice) {
   if (slice.stacked_heads > 0) {  // blocks cannot be transposed
-    const Tensor plain = slice.transpose && is_block(given.dtype()) ? dequantized(given) : given;
-    return {(slice.transpose ? each_transposed(plain) : plain).reshape(slice.ours[0]->shape)};
+    const Tensor matrices = slice.transpose && is_block(stored.dtype()) ? dequantized(stored) : stored;
+    return {(slice.transpose ? each_transposed(matrices) : matrices).reshape(slice.ours[0]->shape)};
   }
-  if (slice.negative_exp) return {negative_exp(given, true).reshape(slice.ours[0]->shape)};
-  const bool split = slice.split_heads > 0 && given.rank() == 3;
-  const Tensor theirs = split ? given.reshape({given.dim(0), given.dim(1) * given.dim(2)}) : given;
+  if (slice.negative_exp) return {negative_exp(stored, true).reshape(slice.ours[0]->shape)};
+  const bool split = slice.split_heads > 0 && stored.rank() == 3;
+  const Tensor theirs = split ? stored.reshape({stored.dim(0), stored.dim(1) * stored.dim(2)}) : stored;
   if (slice.experts > 0) {
-    std::vector<Tensor> all;
+    std::vector<Tensor> expert_parts;
     for (int64_t e = 0; e < slice.experts; ++e) {
       const NamedSlice one = one_expert(slice, e);
       for (const Tensor& part : cut(theirs.slice(e, e + 1).reshape(one.shape()).clone(), one))
-        all.push_back(part);
+        expert_parts.push_back(part);
     }
-    return all;
+    return expert_parts;
   }
   std::vector<Tensor> parts = parts_of(slice.transpose ? transposed(theirs) : theirs, slice);
   for (Tensor& part : parts) {
@@ -249,39 +250,39 @@ std::vector<Tensor> cut(const Tensor& given, const NamedSlice& slice) {
 
 Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
   if (slice.experts > 0) {
-    const auto each = static_cast<std::ptrdiff_t>(parts.size()) / slice.experts;
-    Tensor all;
+    const auto per_expert = static_cast<std::ptrdiff_t>(parts.size()) / slice.experts;
+    Tensor stacked;
     for (int64_t e = 0; e < slice.experts; ++e) {
       const Tensor one =
-          join({parts.begin() + e * each, parts.begin() + (e + 1) * each}, one_expert(slice, e));
-      if (!all.defined()) all = Tensor::empty(slice.shape(), one.dtype());
-      std::memcpy(all.raw() + static_cast<size_t>(e) * one.bytes(), one.raw(), one.bytes());
+          join({parts.begin() + e * per_expert, parts.begin() + (e + 1) * per_expert}, one_expert(slice, e));
+      if (!stacked.defined()) stacked = Tensor::empty(slice.shape(), one.dtype());
+      std::memcpy(stacked.raw() + static_cast<size_t>(e) * one.bytes(), one.raw(), one.bytes());
     }
-    return all;
+    return stacked;
   }
   std::vector<Tensor> ours;
   for (const Tensor& part : parts) ours.push_back(part.host());
-  Tensor whole = ours[0];
+  Tensor theirs = ours[0];
   if (ours.size() > 1) {
     Shape shape = slice.shape();
     if (slice.transpose) std::swap(shape[0], shape[1]);
-    whole = Tensor::empty(shape, ours[0].dtype());
-    each_range(slice, whole.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
-      std::memcpy(whole.raw() + to, ours[p].raw() + from, size);
+    theirs = Tensor::empty(shape, ours[0].dtype());
+    each_range(slice, theirs.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
+      std::memcpy(theirs.raw() + to, ours[p].raw() + from, size);
     });
   }
   if (slice.stacked_heads > 0) {
-    const Shape s = whole.shape();
-    whole = whole.reshape({slice.stacked_heads, s[0] / slice.stacked_heads, s[1]});
-    return slice.transpose ? each_transposed(whole) : whole;
+    const Shape s = theirs.shape();
+    theirs = theirs.reshape({slice.stacked_heads, s[0] / slice.stacked_heads, s[1]});
+    return slice.transpose ? each_transposed(theirs) : theirs;
   }
-  if (slice.negative_exp) whole = negative_exp(whole, false);
-  if (slice.file_rows > 0) return whole.reshape(slice.shape());
-  if (slice.skipped_rows > 0) whole = whole.slice(slice.skipped_rows, whole.dim(0));
-  if (slice.paired_heads > 0) whole = reorder_rotary_rows(whole, slice.paired_heads, true);
-  if (slice.offset != 0) whole = plus(whole, slice.offset);
-  if (slice.transpose) whole = transposed(whole);
-  return slice.split_heads > 0 ? whole.reshape(slice.shape()) : whole;
+  if (slice.negative_exp) theirs = negative_exp(theirs, false);
+  if (slice.file_rows > 0) return theirs.reshape(slice.shape());
+  if (slice.skipped_rows > 0) theirs = theirs.slice(slice.skipped_rows, theirs.dim(0));
+  if (slice.paired_heads > 0) theirs = reorder_rotary_rows(theirs, slice.paired_heads, true);
+  if (slice.offset != 0) theirs = plus(theirs, slice.offset);
+  if (slice.transpose) theirs = transposed(theirs);
+  return slice.split_heads > 0 ? theirs.reshape(slice.shape()) : theirs;
 }
 
 }  // namespace makar
