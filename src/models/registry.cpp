@@ -1,3 +1,4 @@
+// The table of all families, and the families that other programs add.
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "models/add_family.h"

@@ -1,5 +1,5 @@
-// ALBERT (Lan et al., 2019): BERT whose layers of a group share one set of block weights, with a narrow token
-// embedding projected to the width.
+// ALBERT (Lan et al., 2019): BERT with one set of block weights per group of layers, and a narrow token
+// embedding that is projected to the width.
 #include "models/families/pages.h"
 
 namespace makar {

@@ -7,9 +7,9 @@ namespace {
 Result<ModelSpec> read_gpt_bigcode(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "gpt_bigcode", "GPTBigCode");
-  const bool one = r.flag_or("multi_query", true), scaled = r.flag_or("scale_attn_weights", true);
+  const bool multi_query = r.flag_or("multi_query", true), scaled = r.flag_or("scale_attn_weights", true);
   for (BlockSpec& b : m.decoder->blocks) {
-    if (one) b.attention.kv_heads = 1;
+    if (multi_query) b.attention.kv_heads = 1;
     if (!scaled) b.attention.scale = 1.0f;
     b.feed_forward.activation = r.activation("activation_function", "gelu_pytorch_tanh");
   }

@@ -7,11 +7,11 @@ namespace {
 
 // The width of the feed-forward from intermediate_size, as the reference adjusts it.
 int64_t lfm2_width(Reader& r) {
-  const int64_t given = r.integer_or({"intermediate_size", "block_ff_dim"}, 12288, 1, int64_t{1} << 20);
-  if (!r.flag_or("block_auto_adjust_ff_dim", true)) return given;
+  const int64_t size = r.integer_or({"intermediate_size", "block_ff_dim"}, 12288, 1, int64_t{1} << 20);
+  if (!r.flag_or("block_auto_adjust_ff_dim", true)) return size;
   const double factor = r.number_or("block_ffn_dim_multiplier", 1.0, 1e-3, 1e3);
   const int64_t multiple = r.integer_or("block_multiple_of", 256, 1, 65536);
-  const auto width = static_cast<int64_t>(factor * static_cast<double>(2 * given / 3));
+  const auto width = static_cast<int64_t>(factor * static_cast<double>(2 * size / 3));
   return (width + multiple - 1) / multiple * multiple;
 }
 
@@ -24,7 +24,7 @@ Result<ModelSpec> read_lfm2(const Config& config) {
   s.norm.eps = r.number_or({"norm_eps", "block_norm_eps"}, 1e-5, 0, 1);
   m.head.tied = r.flag_or({"tie_word_embeddings", "tie_embedding"}, true);
   const auto types = r.texts_or("layer_types");
-  const auto attends = r.integers_or("full_attn_idxs", 0, 1023);
+  const auto attention_layers = r.integers_or("full_attn_idxs", 0, 1023);
   r.require(types.empty() || types.size() == s.blocks.size(), "layer_types", "needs one entry per layer");
   const int64_t width = lfm2_width(r);
   MixerSpec conv;
@@ -36,8 +36,9 @@ Result<ModelSpec> read_lfm2(const Config& config) {
     BlockSpec& b = s.blocks[i];
     b.feed_forward.width = width;
     b.attention.qk_norm = QkNorm::kHead;
-    const bool listed = std::find(attends.begin(), attends.end(), static_cast<int64_t>(i)) != attends.end();
-    const bool convolves = i < types.size() ? types[i] == "conv" : !attends.empty() && !listed;
+    const bool attends = std::find(attention_layers.begin(), attention_layers.end(),
+                                   static_cast<int64_t>(i)) != attention_layers.end();
+    const bool convolves = i < types.size() ? types[i] == "conv" : !attention_layers.empty() && !attends;
     if (convolves) b.mixer = conv;
     r.require(convolves || types.size() <= i || types[i] == "full_attention", "layer_types",
               "must be 'conv' or 'full_attention'");

@@ -48,7 +48,7 @@ Result<ModelSpec> read_mamba(const Config& config) {
 }
 
 // True if time_step_limit is other than 0 and infinity, in any spelling.
-bool limits_steps(const Json& config) {
+bool mamba_limits_steps(const Json& config) {
   const auto it = config.find("time_step_limit");
   if (it == config.end() || !it->is_array() || it->size() != 2) return false;
   const Json &low = (*it)[0], &high = (*it)[1];
@@ -58,7 +58,8 @@ bool limits_steps(const Json& config) {
 Result<ModelSpec> read_mamba2(const Config& config) {
   Reader r(config);
   ModelSpec m = read_mamba_like(r, "mamba2", "Mamba2", false);
-  r.unsupported(limits_steps(config.json()), "time_step_limit", "other than 0 and infinity is not supported");
+  r.unsupported(mamba_limits_steps(config.json()), "time_step_limit",
+                "other than 0 and infinity is not supported");
   r.unsupported(!r.flag_or("rms_norm", true), "rms_norm", "is false, which is not supported");
   for (BlockSpec& b : m.decoder->blocks) {
     MixerSpec& c = *b.mixer;

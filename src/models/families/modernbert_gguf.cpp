@@ -22,7 +22,7 @@ double modernbert_local_theta(const ModelSpec& m) {
     if (b.attention.window > 0) return b.attention.rope->theta;
   return -1;
 }
-// Every how many layers one is full, from the first on; 0: other layers are.
+// The period of the full layers, starting with the first layer; 0 if they have none.
 int64_t modernbert_period(const ModelSpec& m) {
   const auto& blocks = m.main().blocks;
   size_t period = 1;

@@ -17,7 +17,7 @@ Result<ModelSpec> read_mpnet(const Config& config) {
   r.require(m.max_positions > 0, "max_position_embeddings", "leaves no position after the padding index");
   const int64_t buckets = r.integer_or("relative_attention_num_buckets", 32, 4, 65536);
   r.require(buckets == 32, "relative_attention_num_buckets",
-            "must be 32: the reference computes distances with 32 buckets, whatever the config says");
+            "must be 32: the reference implementation ignores the field and uses 32 buckets");
   for (BlockSpec& b : m.encoder->blocks) b.attention.bias = BiasKind::kT5, b.attention.t5_buckets = buckets;
   HeadSpec& h = m.head;
   h.transform_activation = Activation::kGelu;

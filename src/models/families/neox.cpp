@@ -61,13 +61,13 @@ std::vector<NameRule> neox_names_in_memory(const ModelSpec& spec) {
   return rules;
 }
 
-double parallel(const ModelSpec& m) { return m.main().first().parallel; }
+double neox_parallel(const ModelSpec& m) { return m.main().first().parallel; }
 
 const GgufSection kNeoxGguf = {
     .architecture = "gptneox",
     .model = "GPTNeoXForCausalLM",
     .keys = gguf::hf_sizes() + gguf::norm_key("layer_norm_eps") +
-            GgufKeys{{"use_parallel_residual", "use_parallel_residual", GgufKey::kFlag, false, parallel},
+            GgufKeys{{"use_parallel_residual", "use_parallel_residual", GgufKey::kFlag, false, neox_parallel},
                      {"rope.dimension_count", "", GgufKey::kInteger, true, gguf::rotary},
                      {"rope.freq_base", "rope_theta", GgufKey::kReal, false, gguf::theta}},
     .implied = {{"hidden_act", "gelu"}, {"attention_bias", true}},

@@ -9,7 +9,7 @@ Result<ModelSpec> read_openai_gpt(const Config& config) {
   ModelSpec m = read_gpt_like(r, "openai-gpt", "OpenAIGPT");
   const std::string activation = r.text_or("afn", "gelu");  // here "gelu" is the tanh approximation
   r.require(activation == "gelu" || activation == "relu" || activation == "silu" || activation == "swish",
-            "afn", "expected gelu, relu, silu or swish");
+            "afn", "must be gelu, relu, silu or swish");
   for (BlockSpec& b : m.decoder->blocks) {
     b.place = NormPlace::kPost;
     b.feed_forward.activation = activation == "gelu"   ? Activation::kGeluTanh

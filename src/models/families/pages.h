@@ -42,8 +42,8 @@ struct LlamaDefaults {
 };
 ModelSpec read_llama_like(Reader& r, const char* family, const char* model, const LlamaDefaults& defaults);
 std::vector<NameRule> llama_names(const ModelSpec& spec);
-// Qwen2, or Qwen3 if `third`.
-ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool third);
+// Qwen2, or Qwen3 if `qwen3`.
+ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool qwen3);
 // Each expert's tensors below "mlp.experts".
 std::vector<NameRule> expert_names();
 // One tensor of all experts below "mlp.experts", as transformers has them in memory.
@@ -74,9 +74,9 @@ ModelSpec read_t5_like(Reader& r, const char* family, const char* model);
 GgufSection t5_gguf(bool (*matches)(const GgufFields&));
 Family t5_family(const char* type, Result<ModelSpec> (*read)(const Config&), const GgufSection* gguf);
 
-// Sections on pages of their own.
-const GgufSection& mamba_gguf(bool second);
-const GgufSection& deepseek_gguf(bool third);
+// GGUF sections in files of their own.
+const GgufSection& mamba_gguf(bool mamba2);
+const GgufSection& deepseek_gguf(bool v3);
 const GgufSection& modernbert_gguf();
 std::vector<NameRule> deepseek_gguf_names(const ModelSpec& m);
 std::vector<NameRule> deepseek_joined_names(const ModelSpec& m);

@@ -1,6 +1,6 @@
 // Phi (Gunasekar et al., 2023): attention and feed-forward in parallel after one norm, partial rotary
 // positions, biases everywhere. Phi-3 and Phi-4 (Abdin et al., 2024): Llama with fused projections, a sliding
-// window in the small models and longrope in those with a long context.
+// window in the small models and longrope in models with a long context.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -51,16 +51,18 @@ Result<ModelSpec> read_phi3(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> fused(std::vector<NameRule> rules, const std::string& qkv, const std::string& gate_up) {
+std::vector<NameRule> phi3_fused(std::vector<NameRule> rules, const std::string& qkv,
+                                 const std::string& gate_up) {
   const std::string ours = "decoder.layers.{}.";
   return with_names(std::move(rules), {{{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, qkv, 1},
                                        {{ours + "ffn.gate", ours + "ffn.up"}, gate_up, 1}});
 }
 std::vector<NameRule> phi3_names(const ModelSpec& spec) {
-  return fused(llama_names(spec), "model.layers.{}.self_attn.qkv_proj", "model.layers.{}.mlp.gate_up_proj");
+  return phi3_fused(llama_names(spec), "model.layers.{}.self_attn.qkv_proj",
+                    "model.layers.{}.mlp.gate_up_proj");
 }
 std::vector<NameRule> phi3_gguf_names(const ModelSpec& spec) {
-  return fused(gguf::plain_names(spec), "blk.{}.attn_qkv", "blk.{}.ffn_up");
+  return phi3_fused(gguf::plain_names(spec), "blk.{}.attn_qkv", "blk.{}.ffn_up");
 }
 
 const GgufSection kPhiGguf = {.architecture = "phi2",

@@ -53,13 +53,13 @@ Result<ModelSpec> read_recurrent(const Config& config, CellKind cell, const char
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   m.head.lm_bias = true;
   const bool lm = m.head.kind == HeadKind::kCausalLm;
-  const bool labels = m.head.kind == HeadKind::kSequenceClass || m.head.kind == HeadKind::kTokenClass;
-  r.unsupported(!lm && !labels && m.head.kind != HeadKind::kNone, "architectures",
+  const bool has_labels = m.head.kind == HeadKind::kSequenceClass || m.head.kind == HeadKind::kTokenClass;
+  r.unsupported(!lm && !has_labels && m.head.kind != HeadKind::kNone, "architectures",
                 "has a head that is not supported");
   r.require(!lm || m.decoder.has_value(), "bidirectional", "must be false for a language model");
   r.require(lm || !seq2seq, "architectures", "must be a language model for an encoder-decoder");
   if (!lm) m.head.lm_bias = false;
-  if (labels) m.head.labels = r.labels();
+  if (has_labels) m.head.labels = r.labels();
   m.head.pool = PoolKind::kMean;
   r.special_tokens(m, -1, -1, -1);
   if (seq2seq && m.decoder_start < 0 && !m.eos.empty()) m.decoder_start = m.eos[0];

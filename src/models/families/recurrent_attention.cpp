@@ -8,12 +8,12 @@ template <class T>
 T recurrent_choice(Reader& r, const char* key, const char* fallback,
                    const std::vector<std::pair<std::string, T>>& known) {
   const std::string text = r.text_or(key, fallback);
-  std::string all;
+  std::string names;
   for (const auto& [name, value] : known) {
     if (name == text) return value;
-    all += (all.empty() ? "" : ", ") + name;
+    names += (names.empty() ? "" : ", ") + name;
   }
-  r.require(false, key, fmt::format("is '{}'; expected one of: {}", text, all));
+  r.require(false, key, fmt::format("is '{}'; expected one of: {}", text, names));
   return known[0].second;
 }
 

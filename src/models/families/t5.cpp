@@ -33,11 +33,11 @@ StackSpec read_t5_stack(Reader& r, const char* name, int64_t layers, bool decode
     b.cross->bias = BiasKind::kNone;
   }
   // "relu", "gated-gelu", "gated-silu"; "gated-gelu" is the tanh approximation, as in the original.
-  std::string form = r.text_or("feed_forward_proj", family == "t5" ? "relu" : "gated-gelu");
-  b.feed_forward.gated = form.rfind("gated-", 0) == 0;
-  if (b.feed_forward.gated) form = form.substr(6);
-  if (b.feed_forward.gated && form == "gelu") form = "gelu_new";
-  b.feed_forward.activation = r.activation("dense_act_fn", form);
+  std::string projection = r.text_or("feed_forward_proj", family == "t5" ? "relu" : "gated-gelu");
+  b.feed_forward.gated = projection.rfind("gated-", 0) == 0;
+  if (b.feed_forward.gated) projection = projection.substr(6);
+  if (b.feed_forward.gated && projection == "gelu") projection = "gelu_new";
+  b.feed_forward.activation = r.activation("dense_act_fn", projection);
   b.feed_forward.width = r.integer("d_ff", 1, int64_t{1} << 20);
   s.embedding.vocab = r.vocab("vocab_size");
   s.embedding.width = s.width;

@@ -41,8 +41,8 @@ GgufKeys t5_gguf_keys() {
 }
 
 std::string t5_unsupported(const ModelSpec& m) {
-  const std::string form = m.config.value("feed_forward_proj", "relu");
-  return form == "relu" || form == "gated-gelu" ? "" : "feed_forward_proj = " + form;
+  const std::string projection = m.config.value("feed_forward_proj", "relu");
+  return projection == "relu" || projection == "gated-gelu" ? "" : "feed_forward_proj = " + projection;
 }
 
 }  // namespace
