@@ -5,16 +5,16 @@ namespace makar::broken {
 
 std::vector<Case> config_files() {
   return {
-      {"config is missing", "llama", gone(kConfig), {"has no config.json", "download is complete"}},
-      {"config is a folder", "llama", becomes_folder(kConfig), {"config.json", "found a folder"}},
-      {"config is a pipe", "llama", becomes_pipe(kConfig), {"config.json", "found a pipe"}},
+      {"config is missing", "llama", remove_file(kConfig), {"has no config.json", "download is complete"}},
+      {"config is a folder", "llama", replace_by_folder(kConfig), {"config.json", "found a folder"}},
+      {"config is a pipe", "llama", replace_by_pipe(kConfig), {"config.json", "found a pipe"}},
       {"config is a link to itself",
        "llama",
-       becomes_link(kConfig, kConfig),
+       replace_by_link(kConfig, kConfig),
        {"config.json", "cannot open", "symbolic links"}},
       {"config is a link to nothing",
        "llama",
-       becomes_link(kConfig, "blob"),
+       replace_by_link(kConfig, "blob"),
        {"config.json", "link to a file that does not exist"}},
       {"config is empty", "llama", text(kConfig, ""), {"config.json", "byte", "JSON"}},
       {"config is cut off",

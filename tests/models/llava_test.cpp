@@ -1,5 +1,5 @@
-// LLaVA on other decoders than Llama. Without a window Mistral is Llama, so the fixture's logits stay the
-// same.
+// LLaVA with a decoder other than Llama. Mistral without a window equals Llama, so the fixture's logits stay
+// the same.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -31,10 +31,10 @@ TEST(Llava, LoadsMistralAndNamesTheSupportedDecoders) {
       {{"input_ids", *file->tensor("in.input_ids")}, {"pixel_values", *file->tensor("in.pixel_values")}},
       {device}, "test");
   ASSERT_TRUE(out.ok()) << out.error().text();
-  const Tensor got = out->at("logits"), want = *file->tensor("out.logits");
+  const Tensor got = out->at("logits"), expected = *file->tensor("out.logits");
   double difference = 0, size = 0;
-  for (int64_t i = 0; i < want.count(); ++i)
-    difference += std::pow(got.f32()[i] - want.f32()[i], 2), size += std::pow(want.f32()[i], 2);
+  for (int64_t i = 0; i < expected.count(); ++i)
+    difference += std::pow(got.f32()[i] - expected.f32()[i], 2), size += std::pow(expected.f32()[i], 2);
   EXPECT_LE(std::sqrt(difference / size), 1e-5);
 
   config["text_config"]["model_type"] = "gemma";

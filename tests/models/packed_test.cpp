@@ -29,11 +29,11 @@ double error_of_logits(const std::string& folder, const std::string& fixture, co
   const auto out =
       forward_tensors(*loaded->model, {{"input_ids", *(*file)->tensor("in.input_ids")}}, {device}, "test");
   EXPECT_TRUE(out.ok()) << out.error().text();
-  const Tensor got = out->at("logits"), want = *(*file)->tensor("out.logits");
+  const Tensor got = out->at("logits"), expected = *(*file)->tensor("out.logits");
   double difference = 0, size = 0;
-  for (int64_t i = 0; i < want.count(); ++i) {
-    const double d = static_cast<double>(got.f32()[i]) - want.f32()[i];
-    difference += d * d, size += static_cast<double>(want.f32()[i]) * want.f32()[i];
+  for (int64_t i = 0; i < expected.count(); ++i) {
+    const double d = static_cast<double>(got.f32()[i]) - expected.f32()[i];
+    difference += d * d, size += static_cast<double>(expected.f32()[i]) * expected.f32()[i];
   }
   return std::sqrt(difference / size);
 }
@@ -67,9 +67,9 @@ TEST(PackedFiles, IntegersStayIntegers) {
     EXPECT_EQ(loaded->model->parameters().find("decoder.layers.0.attn.q.weight")->value.dtype(),
               DType::kQ8_0);
   }
-  const auto seen = inspect_model(golden("gptq"));
-  ASSERT_TRUE(seen.ok());
-  EXPECT_EQ(seen->dtypes[0].first, "gptq, 4 bits");
+  const auto inspection = inspect_model(golden("gptq"));
+  ASSERT_TRUE(inspection.ok());
+  EXPECT_EQ(inspection->dtypes[0].first, "gptq, 4 bits");
 }
 
 TEST(PackedFiles, CodeInAPickleIsRefused) {

@@ -66,8 +66,8 @@ std::vector<NameRule> xlnet_names(const ModelSpec& spec) {
   const std::string ours = "encoder.layers.{}.", attn = ours + "attn.", theirs = "transformer.layer.{}.",
                     rel = theirs + "rel_attn.";
   const int64_t heads = spec.encoder->first().attention.heads;
-  const auto matrix = [&](const char* mine, const char* name, bool transposed) {
-    return NameRule(attn + mine + ".weight", rel + name, transposed).with_heads(heads);
+  const auto matrix = [&](const char* our_name, const char* name, bool transposed) {
+    return NameRule(attn + our_name + ".weight", rel + name, transposed).with_heads(heads);
   };
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
   return {{"encoder.embed.tokens", "transformer.word_embedding"},
