@@ -29,7 +29,7 @@ struct Decoding {
 
 using DecodingOption = TableOption<Decoding>;
 std::span<const DecodingOption> decoding_options();
-// Reads one key of a request into the options or those of the sampler. False: no option has that name.
+// Reads one key of a request into the options or into the sampler options. False: no option has that name.
 Result<bool> read_decoding_option(Decoding& target, const std::string& key, const Json& value);
 
 // Checks the bounds of every field and conflicting options; the error names the option.

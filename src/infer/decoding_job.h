@@ -23,7 +23,7 @@ struct DecodingRequest {
   std::optional<Clock::time_point> deadline;  // the first token generated after it is the last
 
   bool stops(int64_t token) const;
-  bool late() const { return deadline && Clock::now() >= *deadline; }
+  bool deadline_passed() const { return deadline && Clock::now() >= *deadline; }
 };
 
 // One generated token.

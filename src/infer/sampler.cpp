@@ -71,9 +71,11 @@ void run_candidate_steps(Candidates& c, const DrawContext& draw) {
 }  // namespace
 
 Sampler::Sampler(SamplerOptions options)
-    : options_(std::move(options)), mu_(2 * options_.mirostat_tau), work_(std::make_unique<Candidates>()) {}
+    : options_(std::move(options)),
+      mu_(2 * options_.mirostat_tau),
+      candidates_(std::make_unique<Candidates>()) {}
 Sampler::Sampler(const Sampler& other)
-    : options_(other.options_), mu_(other.mu_), work_(std::make_unique<Candidates>()) {}
+    : options_(other.options_), mu_(other.mu_), candidates_(std::make_unique<Candidates>()) {}
 Sampler& Sampler::operator=(const Sampler& other) {
   options_ = other.options_, mu_ = other.mu_;
   return *this;
@@ -83,16 +85,16 @@ Sampler::~Sampler() = default;
 Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int64_t> tokens,
                               uint64_t index) {
   const DrawContext draw{options_, tokens, index, mu_};
-  std::vector<float> altered;
+  std::vector<float> adjusted;
   if (alters_logits(options_)) {
-    altered.assign(logits.begin(), logits.end());
-    run_logit_steps(altered, draw);
-    logits = altered;
+    adjusted.assign(logits.begin(), logits.end());
+    run_logit_steps(adjusted, draw);
+    logits = adjusted;
   }
   MAKAR_TRY(const Extremes e, extremes_of(logits));
   if (options_.temperature <= 0 || options_.top_k == 1)
     return static_cast<int64_t>(find_value(logits, e.high));
-  Candidates& c = *work_;
+  Candidates& c = *candidates_;
   c.reset(logits, e);
   run_candidate_steps(c, draw);
   const double u = Rng(options_.seed, Purpose::kSample).uniform_double(index);
@@ -107,7 +109,7 @@ Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, 
   run_logit_steps(logits, draw);
   if (options_.temperature <= 0) return Done{};
   MAKAR_TRY(e, extremes_of(logits));
-  Candidates& c = *work_;
+  Candidates& c = *candidates_;
   c.reset(logits, e);
   run_candidate_steps(c, draw);
   std::fill(logits.begin(), logits.end(), -std::numeric_limits<float>::infinity());

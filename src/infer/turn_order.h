@@ -23,7 +23,7 @@ class TurnOrder {
 
   // Sets the turn of a new job; returns the position to insert it at.
   Jobs::const_iterator schedule(const Jobs& jobs, Job& job) {
-    int64_t latest = 0, own = 0;
+    int64_t latest = 0, own_turn = 0;
     std::optional<int64_t> next;
     std::set<std::string_view> running;
     for (const auto& other : jobs) {
@@ -32,15 +32,15 @@ class TurnOrder {
         latest = std::max(latest, other->turn), running.insert(other->salt);
       else
         next = std::min(next.value_or(other->turn), other->turn);
-      if (other->salt == job.salt) own = std::max(own, other->turn + 1);
+      if (other->salt == job.salt) own_turn = std::max(own_turn, other->turn + 1);
     }
     // Forget jobs that started before the next turn; all of them if no job waits.
     std::erase_if(started_, [&](const auto& last) {
       return last.first.first == job.priority && (!next || last.second < *next);
     });
     if (const auto last = started_.find({job.priority, job.salt}); last != started_.end())
-      own = std::max(own, last->second + 1);
-    job.turn = std::max(next.value_or(latest), own);
+      own_turn = std::max(own_turn, last->second + 1);
+    job.turn = std::max(next.value_or(latest), own_turn);
     const bool first_in_turn = !running.contains(job.salt);
     return std::find_if(jobs.begin(), jobs.end(), [&](const auto& other) {
       if (other->priority != job.priority) return other->priority < job.priority;

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kBuckets = 1024, kSmall = 192;  // up to kSmall keys are sorted
+constexpr size_t kBuckets = 1024, kMaxSortedKeys = 192;  // up to kMaxSortedKeys keys are sorted
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float block_max(const float* x) {
@@ -21,7 +21,7 @@ float block_max(const float* x) {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-// Search state: the remaining keys `in`, among which the sum of weights has to reach `target`.
+// Search state: the indices of the remaining keys, among which the sum of weights has to reach `target`.
 struct Search {
   std::span<const float> keys, weights;
   std::vector<uint32_t> in;
@@ -31,7 +31,7 @@ struct Search {
 };
 
 // Sorts the remaining keys and finds the position among them.
-Rank walk(Search& s) {
+Rank sort_and_find(Search& s) {
   std::sort(s.in.begin(), s.in.end(),
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
   double sum = 0;
@@ -52,15 +52,15 @@ struct Buckets {
       : high(top), scale(static_cast<float>(kBuckets / (static_cast<double>(top) - low))) {}
   // Ranges too narrow or too wide for float buckets are left to the sort.
   bool useful() const { return scale > 1e-30f && scale < 1e30f; }
-  float exact(float key) const { return (high - key) * scale; }
+  float position(float key) const { return (high - key) * scale; }
   size_t of(float key) const {
-    const float b = exact(key);
+    const float b = position(key);
     return b < static_cast<float>(kBuckets - 1) ? static_cast<size_t>(b) : kBuckets - 1;
   }
 };
 
 // The bucket in which the running sum reaches the target; subtracts the sum of the buckets above from it.
-size_t choose(const std::array<double, kBuckets>& sums, double& target) {
+size_t choose_bucket(const std::array<double, kBuckets>& sums, double& target) {
   double above = 0;
   size_t found = 0, last_with_weight = 0;
   double above_last = 0;
@@ -79,11 +79,11 @@ bool narrow_all(Search& s, const Buckets& buckets) {
     for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += 1;
   else
     for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += static_cast<double>(s.weights[i]);
-  const size_t found = choose(sums, s.target);
+  const size_t found = choose_bucket(sums, s.target);
   const float from = static_cast<float>(found), to = found == kBuckets - 1 ? kInfinity : from + 1;
   s.in.clear();
   for_blocks(
-      n, [&](size_t i) { return buckets.exact(s.keys[i]) >= from && buckets.exact(s.keys[i]) < to; },
+      n, [&](size_t i) { return buckets.position(s.keys[i]) >= from && buckets.position(s.keys[i]) < to; },
       [&](size_t i, bool in) {
         if (in) s.in.push_back(static_cast<uint32_t>(i));
       });
@@ -94,27 +94,27 @@ bool narrow_all(Search& s, const Buckets& buckets) {
 bool narrow(Search& s, const Buckets& buckets) {
   std::array<double, kBuckets> sums{};
   for (const uint32_t i : s.in) sums[buckets.of(s.keys[i])] += s.weight(i);
-  const size_t found = choose(sums, s.target), before = s.in.size();
+  const size_t found = choose_bucket(sums, s.target), before = s.in.size();
   s.in.erase(
       std::remove_if(s.in.begin(), s.in.end(), [&](uint32_t i) { return buckets.of(s.keys[i]) != found; }),
       s.in.end());
   return s.in.size() < before;
 }
 
-Rank find(Search s, const Extremes& e) {
+Rank find_rank(Search s, const Extremes& e) {
   const Buckets first(e.low, e.high);
-  bool smaller = s.keys.size() > kSmall && first.useful() && narrow_all(s, first);
+  bool smaller = s.keys.size() > kMaxSortedKeys && first.useful() && narrow_all(s, first);
   if (!smaller) {
     s.in.resize(s.keys.size());
     std::iota(s.in.begin(), s.in.end(), 0u);
   }
-  while (smaller && s.in.size() > kSmall) {
+  while (smaller && s.in.size() > kMaxSortedKeys) {
     float low = kInfinity, high = -kInfinity;
     for (const uint32_t i : s.in) low = std::min(low, s.keys[i]), high = std::max(high, s.keys[i]);
     const Buckets next(low, high);
     smaller = next.useful() && narrow(s, next);
   }
-  return walk(s);
+  return sort_and_find(s);
 }
 
 // For a small count among many keys: at least `count` keys are >= the count-th largest block maximum, so the
@@ -134,7 +134,7 @@ Rank find_few(std::span<const float> keys, size_t count) {
   for (size_t b = 0; b < maxima.size(); ++b)
     if (maxima[b] >= bound) take(b * kBlock, (b + 1) * kBlock);
   take(maxima.size() * kBlock, keys.size());
-  return walk(s);
+  return sort_and_find(s);
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ Rank find_few(std::span<const float> keys, size_t count) {
 Rank rank_of_count(std::span<const float> keys, const Extremes& e, size_t count) {
   count = std::min(std::max<size_t>(count, 1), keys.size());
   if (count * kBlock * 8 <= keys.size()) return find_few(keys, count);
-  return find({keys, {}, {}, static_cast<double>(count)}, e);
+  return find_rank({keys, {}, {}, static_cast<double>(count)}, e);
 }
 
 double sum_of(std::span<const float> weights) {
@@ -178,7 +178,7 @@ size_t index_of_share(std::span<const float> weights, double share) {
 
 Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
                   double mass) {
-  return find({keys, weights, {}, mass}, e);
+  return find_rank({keys, weights, {}, mass}, e);
 }
 
 std::vector<size_t> largest(std::span<const float> keys, size_t count) {
@@ -200,7 +200,7 @@ Extremes extremes(std::span<const float> values) {
   std::array<float, kLanes> low, high;
   std::array<uint32_t, kLanes> masked{}, broken{};
   low.fill(kInfinity), high.fill(-kInfinity);
-  const auto look = [&](float x, size_t lane) {
+  const auto update = [&](float x, size_t lane) {
     high[lane] = x > high[lane] ? x : high[lane];
     const float up = x == -kInfinity ? kInfinity : x;
     low[lane] = up < low[lane] ? up : low[lane];
@@ -209,8 +209,8 @@ Extremes extremes(std::span<const float> values) {
   };
   size_t i = 0;
   for (; i + kLanes <= values.size(); i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) look(values[i + lane], lane);
-  for (; i < values.size(); ++i) look(values[i], i % kLanes);
+    for (size_t lane = 0; lane < kLanes; ++lane) update(values[i + lane], lane);
+  for (; i < values.size(); ++i) update(values[i], i % kLanes);
   return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end()),
           std::accumulate(masked.begin(), masked.end(), size_t{0}),
           std::any_of(broken.begin(), broken.end(), [](uint32_t b) { return b != 0; })};
