@@ -38,13 +38,13 @@ TEST_F(EngineTest, HigherPriorityPreemptsLower) {
 }
 
 // A text to embed or score is computed in chunks like a prompt.
-TEST_F(EngineTest, LongReadDoesNotDelayShortRequests) {
+TEST_F(EngineTest, LongTextsDoNotDelayShortRequests) {
   EngineOptions o;
   o.step_tokens = 8, o.decode_step_seconds = o.prompt_step_seconds = 100;
   Engine engine(model_, device_, o);
-  const auto read = std::make_shared<EncodeJob>(random_ids(model_.spec(), 180, 1));
+  const auto encode = std::make_shared<EncodeJob>(random_ids(model_.spec(), 180, 1));
   const auto scored = std::make_shared<ScoreJob>(random_ids(model_.spec(), 180, 2), 1);
-  engine.submit(read);
+  engine.submit(encode);
   engine.submit(scored);
   engine.step();
   SampleRequest r;
@@ -57,35 +57,35 @@ TEST_F(EngineTest, LongReadDoesNotDelayShortRequests) {
     EXPECT_LE(engine.stats().rows - before, 8);
   }
   EXPECT_TRUE(sampled->done());
-  EXPECT_FALSE(read->done());
+  EXPECT_FALSE(encode->done());
   engine.run();
-  EXPECT_TRUE(read->done() && scored->done());
+  EXPECT_TRUE(encode->done() && scored->done());
 }
 
-// Allows every token, and is not ready for a few steps before each.
-class LateConstraint : public Constraint {
+// Allows every token, but is not ready for `delay` polls before each.
+class DelayedConstraint : public Constraint {
  public:
-  explicit LateConstraint(int late) : late_(late) {}
+  explicit DelayedConstraint(int delay) : delay_(delay) {}
   Status mask(std::span<float>) override {
-    EXPECT_EQ(polls_, late_) << "a token is chosen before its mask is ready";
+    EXPECT_EQ(polls_, delay_) << "a token is chosen before its mask is ready";
     return Done{};
   }
   Status accept(int64_t) override { return polls_ = 0, Done{}; }
-  std::unique_ptr<Constraint> fork() const override { return std::make_unique<LateConstraint>(*this); }
-  bool ready() override { return polls_ == late_ || ++polls_ > late_; }
+  std::unique_ptr<Constraint> fork() const override { return std::make_unique<DelayedConstraint>(*this); }
+  bool ready() override { return polls_ == delay_ || ++polls_ > delay_; }
 
  private:
-  int late_, polls_ = 0;
+  int delay_, polls_ = 0;
 };
 
 // A sequence whose mask is still being computed is skipped; the others continue, and all results are the
 // same.
 TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
-  const auto request = [](uint64_t seed, int late) {
+  const auto request = [](uint64_t seed, int delay) {
     SampleRequest r;
     r.prompt = {4, 9, 6}, r.max_new_tokens = 10, r.logprobs = 1;
     r.sampler.temperature = 1, r.sampler.seed = seed;
-    if (late >= 0) r.constraint = std::make_shared<LateConstraint>(late);
+    if (delay >= 0) r.constraint = std::make_shared<DelayedConstraint>(delay);
     return std::make_shared<SampleJob>(r);
   };
   const auto alone = [&](uint64_t seed) {
@@ -96,18 +96,18 @@ TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
     return transcript(*job);
   };
   Engine engine(model_, device_);
-  const auto late = request(1, 5), prompt = request(2, 0), plain = request(3, -1);
-  for (const auto& job : {late, prompt, plain}) engine.submit(job);
+  const auto delayed = request(1, 5), prompt = request(2, 0), plain = request(3, -1);
+  for (const auto& job : {delayed, prompt, plain}) engine.submit(job);
   for (int i = 0; i < 12; ++i) {
     engine.step();
     if (!plain->done()) EXPECT_FALSE(engine.all_blocked());
   }
   EXPECT_TRUE(plain->done() && prompt->done());
-  EXPECT_FALSE(late->done());
+  EXPECT_FALSE(delayed->done());
   int idle = 0;
   while (engine.step()) idle += engine.all_blocked() ? 1 : 0;
   EXPECT_GT(idle, 0);
-  EXPECT_EQ(transcript(*late), alone(1));
+  EXPECT_EQ(transcript(*delayed), alone(1));
   EXPECT_EQ(transcript(*prompt), alone(2));
   EXPECT_EQ(transcript(*plain), alone(3));
 }
@@ -132,7 +132,7 @@ TEST_F(EngineTest, AShortPromptDoesNotTakeTheOnlySlot) {
 }
 
 // One caller has many requests waiting: another caller's first request is next, and a caller that sends one
-// request after the other does not keep the rest waiting.
+// request after the other does not delay the other caller.
 TEST_F(EngineTest, CallersTakeTurns) {
   EngineOptions o;
   o.max_branches = 1;
@@ -185,7 +185,7 @@ TEST_F(EngineTest, TooFewPagesFailsOnlyThatRequest) {
   EXPECT_EQ(engine.cache().pages_used(), engine.prefix_pages());
 }
 
-// Pages kept for later prompts are bounded by a limit of their own; what is in use does not count.
+// Pages kept for later prompts have a limit of their own; pages in use do not count.
 TEST_F(EngineTest, PrefixPagesAreLimited) {
   const auto run = [&](int64_t limit) {
     EngineOptions o;
@@ -202,12 +202,12 @@ TEST_F(EngineTest, PrefixPagesAreLimited) {
     }
     return std::pair(out, engine.prefix_pages());
   };
-  const int64_t each = 150 / KvCache::kPageRows;
+  const int64_t pages_per_text = 150 / KvCache::kPageRows;
   const auto [all, kept] = run(0);
-  EXPECT_EQ(kept, 5 * each);
+  EXPECT_EQ(kept, 5 * pages_per_text);
   const auto [few, left] = run(2);
   EXPECT_EQ(few, all);
-  EXPECT_LE(left, 2 + each);
+  EXPECT_LE(left, 2 + pages_per_text);
 }
 
 }  // namespace

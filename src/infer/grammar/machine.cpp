@@ -59,7 +59,7 @@ int32_t Machine::push(int32_t back, int32_t parent) {
   if (added) {
     const int32_t depth = parent == kBottom ? 1 : frames_[static_cast<size_t>(parent)].depth + 1;
     frames_.push_back({back, parent, depth});
-    if (depth > a_.limits.depth) over_ = true;
+    if (depth > a_.limits.depth) limit_exceeded_ = true;
   }
   return found->second;
 }
@@ -69,9 +69,9 @@ bool Machine::add_once(int32_t node, int32_t frame) {
   if (seen_table_.size() < 4 * (seen_.size() + 1)) {
     seen_table_.assign(std::max<size_t>(64, 2 * seen_table_.size()), {{0, 0}, 0});
     round_ = 1;
-    std::vector<Parse> again;
-    again.swap(seen_);
-    for (const Parse& w : again) add_once(w.node, w.frame);
+    std::vector<Parse> old_entries;
+    old_entries.swap(seen_);
+    for (const Parse& w : old_entries) add_once(w.node, w.frame);
   }
   const size_t mask = seen_table_.size() - 1;
   size_t i = mix(0, pair_key(node, frame)) & mask;
@@ -85,7 +85,7 @@ bool Machine::add_once(int32_t node, int32_t frame) {
 
 void Machine::close(int32_t node, int32_t frame) {
   work_.push_back({node, frame});
-  while (!work_.empty() && !over_) {
+  while (!work_.empty() && !limit_exceeded_) {
     const Parse w = work_.back();
     work_.pop_back();
     if (!add_once(w.node, w.frame)) continue;
@@ -105,7 +105,7 @@ void Machine::close(int32_t node, int32_t frame) {
       work_.push_back({c.start, tail ? w.frame : push(c.back, w.frame)});
     }
     count(1 + n.calls.size());
-    if (gathered_.size() > a_.limits.alternatives) over_ = true;
+    if (gathered_.size() > a_.limits.alternatives) limit_exceeded_ = true;
   }
   work_.clear();
 }
@@ -117,7 +117,7 @@ int32_t Machine::intern() {
   gathered_bottom_ = false;
   seen_.clear();
   if (++round_ == 0) seen_table_.clear();
-  if (over_ || (parses.empty() && !bottom)) return kDead;
+  if (limit_exceeded_ || (parses.empty() && !bottom)) return kDead;
   std::sort(parses.begin(), parses.end());
   uint64_t hash = bottom;
   for (const Parse& w : parses) hash = mix(hash, pair_key(w.node, w.frame));
@@ -126,9 +126,9 @@ int32_t Machine::intern() {
     const State& s = states_[static_cast<size_t>(i->second)];
     if (s.bottom == bottom && s.parses == parses) return i->second;
   }
-  constexpr size_t kStates = 20'000;  // about 1 KB each
-  if (states_.size() >= kStates) {
-    over_ = true;
+  constexpr size_t kMaxStates = 20'000;  // about 1 KB each
+  if (states_.size() >= kMaxStates) {
+    limit_exceeded_ = true;
     return kDead;
   }
   State s;
@@ -144,7 +144,7 @@ int32_t Machine::intern() {
 int32_t Machine::compute(int32_t state, uint8_t byte) {
   const size_t parses = states_[static_cast<size_t>(state)].parses.size();
   int low = 0, high = 255;  // the bytes around `byte` that lead to the same state
-  for (size_t i = 0; i < parses && !over_; ++i) {
+  for (size_t i = 0; i < parses && !limit_exceeded_; ++i) {
     const Parse w = states_[static_cast<size_t>(state)].parses[i];
     for (const Edge& e : a_.nodes[static_cast<size_t>(w.node)].edges) {
       count(1);
@@ -168,20 +168,20 @@ Snapshot Machine::snapshot(int32_t state) const {
   const State& s = states_[static_cast<size_t>(state)];
   Snapshot out;
   out.bottom = s.bottom;
-  std::vector<int32_t> number(frames_.size(), -2);
+  std::vector<int32_t> new_index(frames_.size(), -2);
   std::vector<int32_t> chain;
   for (const Parse& w : s.parses) {
     chain.clear();
-    for (int32_t f = w.frame; f != kBottom && number[static_cast<size_t>(f)] == -2;
+    for (int32_t f = w.frame; f != kBottom && new_index[static_cast<size_t>(f)] == -2;
          f = frames_[static_cast<size_t>(f)].parent)
       chain.push_back(f);
     for (; !chain.empty(); chain.pop_back()) {
       const Frame f = frames_[static_cast<size_t>(chain.back())];
-      number[static_cast<size_t>(chain.back())] = static_cast<int32_t>(out.frames.size());
+      new_index[static_cast<size_t>(chain.back())] = static_cast<int32_t>(out.frames.size());
       out.frames.push_back(
-          {f.back, f.parent == kBottom ? kBottom : number[static_cast<size_t>(f.parent)], f.depth});
+          {f.back, f.parent == kBottom ? kBottom : new_index[static_cast<size_t>(f.parent)], f.depth});
     }
-    out.parses.push_back({w.node, w.frame == kBottom ? kBottom : number[static_cast<size_t>(w.frame)]});
+    out.parses.push_back({w.node, w.frame == kBottom ? kBottom : new_index[static_cast<size_t>(w.frame)]});
   }
   return out;
 }

@@ -53,12 +53,12 @@ class Machine {
   bool finished(int32_t state) const { return states_[static_cast<size_t>(state)].parses.empty(); }
   Snapshot snapshot(int32_t state) const;
   // Set when a limit was exceeded: every state is dead from then on.
-  bool over() const { return over_; }
+  bool limit_exceeded() const { return limit_exceeded_; }
   size_t steps() const { return steps_; }
   // Counts steps of work that callers do with the states.
   void count(size_t steps) {
     steps_ += steps;
-    if (steps_ > max_steps_) over_ = true;
+    if (steps_ > max_steps_) limit_exceeded_ = true;
   }
   Error limit() const;
 
@@ -84,7 +84,7 @@ class Machine {
   std::vector<Parse> seen_;
   std::vector<std::pair<Parse, uint32_t>> seen_table_;
   uint32_t round_ = 0;
-  bool gathered_bottom_ = false, over_ = false;
+  bool gathered_bottom_ = false, limit_exceeded_ = false;
   size_t steps_ = 0;
   const size_t max_steps_;
 };

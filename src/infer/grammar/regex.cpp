@@ -14,7 +14,7 @@ class RegexReader {
   RegexReader(std::string_view text, const Limits& limits, WorkBudget& work, const RegexOptions& options)
       : s_(text, "regular expression"), limits_(limits), work_(work), o_(options) {}
 
-  Result<ExprPtr> whole() {
+  Result<ExprPtr> read() {
     std::vector<ExprPtr> branches;
     do {
       const bool from_start = s_.take("^");
@@ -86,7 +86,7 @@ class RegexReader {
     if (c == '(') return group(depth);
     if (c == '[') {
       s_.skip();
-      return class_of();
+      return character_class();
     }
     if (c == '.') {
       s_.skip();
@@ -94,7 +94,7 @@ class RegexReader {
     }
     if (c == '\\') {
       s_.skip();
-      MAKAR_TRY(const CodePoints set, escaped());
+      MAKAR_TRY(const CodePoints set, escape_set());
       return one_of(set);
     }
     if (c == '^' || c == '$')
@@ -123,7 +123,7 @@ class RegexReader {
   }
 
   // After a backslash: a character class or a single character.
-  Result<CodePoints> escaped() {
+  Result<CodePoints> escape_set() {
     const char c = s_.peek();
     const std::pair<char, const CodePoints*> classes[] = {{'d', &kDigitClass}, {'w', &kWord}, {'s', &kSpace}};
     for (const auto& [letter, set] : classes) {
@@ -136,7 +136,7 @@ class RegexReader {
     return CodePoints{{point, point}};
   }
 
-  Result<ExprPtr> class_of() {
+  Result<ExprPtr> character_class() {
     const bool inverted = s_.take("^");
     std::vector<CodePoints::Range> ranges;
     for (bool first = true; first || s_.peek() != ']'; first = false) {
@@ -164,7 +164,7 @@ class RegexReader {
     if (s_.take("\\")) {
       if (s_.take("b")) return CodePoints{{'\b', '\b'}};
       if (s_.take("-")) return CodePoints{{'-', '-'}};
-      return escaped();
+      return escape_set();
     }
     MAKAR_TRY(const uint32_t point, s_.code_point());
     return CodePoints{{point, point}};
@@ -183,7 +183,7 @@ Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, WorkBudg
   if (text.size() > limits.text)
     return error_of(Error::Kind::kLimit, "regular expression", "has {} bytes, the limit is {}", text.size(),
                     limits.text);
-  return RegexReader(text, limits, work, options).whole();
+  return RegexReader(text, limits, work, options).read();
 }
 
 }  // namespace makar::grammar

@@ -14,10 +14,10 @@ int digit_of(char c) {
 
 Result<uint32_t> Scanner::hex(int count) {
   uint32_t value = 0;
-  int taken = 0;
-  for (; digit_of(peek()) >= 0 && taken < (count == 0 ? 6 : count); ++taken, ++at_)
+  int digits_read = 0;
+  for (; digit_of(peek()) >= 0 && digits_read < (count == 0 ? 6 : count); ++digits_read, ++at_)
     value = value * 16 + static_cast<uint32_t>(digit_of(peek()));
-  if (taken == 0 || (count != 0 && taken < count))
+  if (digits_read == 0 || (count != 0 && digits_read < count))
     return error("expected {} hexadecimal digits", count == 0 ? 1 : count);
   if (value > kMaxCodePoint || (value >= 0xD800 && value < 0xE000))
     return error("{:#x} is not a Unicode code point", value);

@@ -18,7 +18,7 @@ class SchemaCompiler {
 
  private:
   static constexpr int64_t kMaxCount = 2000;  // maximum count of items or characters that is enforced
-  static constexpr int kDeepest = 100;        // nesting of schemas, including followed references
+  static constexpr int kMaxDepth = 100;       // nesting of schemas, including followed references
   // Rules per property: its pair, what may follow it, and what may replace it.
   static constexpr size_t kPropertyRules = 3;
 
@@ -27,7 +27,7 @@ class SchemaCompiler {
   Error too_large(const std::string& path) const {
     return error_of(Error::Kind::kLimit, "schema " + path,
                     "schemas are nested deeper than {} or need more than {} nodes; simplify the schema",
-                    kDeepest, limits_.nodes);
+                    kMaxDepth, limits_.nodes);
   }
   Error bad(const std::string& path, const std::string& what) const {
     return error_at("schema " + path, "{}", what);
@@ -51,7 +51,7 @@ class SchemaCompiler {
   Result<ExprPtr> object(const Json& schema, const std::string& path, int depth);
   ExprPtr as_rule(std::string name, ExprPtr body);
 
-  const Json kAny = true, kNone = Json::array();
+  const Json kAny = true, kNone = Json::array();  // the schema of any value; an empty list
   const Json& root_;
   const Limits& limits_;
   WorkBudget& work_;

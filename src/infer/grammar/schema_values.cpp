@@ -1,3 +1,4 @@
+// Compiles the schemas of constants, strings and numbers, and selects by type.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -142,12 +143,12 @@ Result<ExprPtr> SchemaCompiler::number(bool integer, const Json& schema, const s
     }
     if (!value.is_number()) return bad(path, std::string(keyword) + " must be a number");
     const double bound = value.get<double>();
-    auto& mine = lower ? low : high;
-    bool& mine_open = lower ? low_open : high_open;
-    if (!mine || (lower ? bound > *mine : bound < *mine))
-      mine = bound, mine_open = open;
-    else if (bound == *mine)
-      mine_open |= open;
+    auto& current = lower ? low : high;
+    bool& current_open = lower ? low_open : high_open;
+    if (!current || (lower ? bound > *current : bound < *current))
+      current = bound, current_open = open;
+    else if (bound == *current)
+      current_open |= open;
   }
   if (integer)
     return integer_between(integer_bound(low, low_open, true), integer_bound(high, high_open, false));
