@@ -38,7 +38,7 @@ std::vector<int64_t> greedy_by_forward(const Model& model, Device& device, std::
   return ids;
 }
 
-TEST(Images, GreedyAnswersAreThoseOfTheForwardPass) {
+TEST(Images, GreedyAnswersEqualTheForwardPass) {
   const LoadedModel loaded = subject("golden/llava");
   const Model& model = *loaded.model;
   CpuDevice device(1);
@@ -60,20 +60,20 @@ TEST(Images, GreedyAnswersAreThoseOfTheForwardPass) {
   }
 }
 
-TEST(Images, CaptionsAreThoseOfTransformers) {
+TEST(Images, CaptionsEqualThoseOfTransformers) {
   const LoadedModel loaded = subject("golden/vit-gpt2-captions");
   const Model& model = *loaded.model;
   CpuDevice device(1);
   const Tensor pixels = golden_inputs("vit-gpt2-captions").at("pixel_values");
-  const Json want = Json::parse(std::ifstream(std::string(MAKAR_TEST_GOLDEN) +
-                                              "/models/vit-gpt2-captions/golden.json"))["captions_greedy"];
+  const Json expected = Json::parse(std::ifstream(
+      std::string(MAKAR_TEST_GOLDEN) + "/models/vit-gpt2-captions/golden.json"))["captions_greedy"];
   for (int64_t i = 0; i < pixels.dim(0); ++i) {
     GenerateOptions o;
-    o.max_new_tokens = static_cast<int64_t>(want[static_cast<size_t>(i)].size()) - 1;
+    o.max_new_tokens = static_cast<int64_t>(expected[static_cast<size_t>(i)].size()) - 1;
     o.images = std::make_shared<ImageInputs>(model.spec(), pixels.slice(i, i + 1).clone());
     const auto answer = generate(model, device, {}, o);
     ASSERT_TRUE(answer.ok()) << answer.error().text();
-    EXPECT_EQ(Json(*answer), want[static_cast<size_t>(i)]);
+    EXPECT_EQ(Json(*answer), expected[static_cast<size_t>(i)]);
   }
 }
 
@@ -97,11 +97,11 @@ TEST(Images, PrefixesAreSharedByContent) {
     engine.run();
     return std::pair(transcript(*job), job->reused.value_or(0));
   };
-  const auto first = run_with(0.3f), other = run_with(0.4f), again = run_with(0.3f);
+  const auto first = run_with(0.3f), other = run_with(0.4f), repeated = run_with(0.3f);
   EXPECT_EQ(first.second, 0);
   EXPECT_EQ(other.second, 0) << "the image differs";
-  EXPECT_EQ(again.second, KvCache::kPageRows);
-  EXPECT_EQ(first.first, again.first);
+  EXPECT_EQ(repeated.second, KvCache::kPageRows);
+  EXPECT_EQ(first.first, repeated.first);
   EXPECT_NE(first.first, other.first);
 }
 
