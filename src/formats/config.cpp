@@ -27,7 +27,7 @@ Error expected_found(const std::string& place, const std::string& key, const std
   return error_at(place, "field {} must be {}, found {}", quote(key), expected, value_text(v));
 }
 
-// Readers of one value: true and the value, or false. Unsigned values above INT64_MAX are out of any bounds.
+// Read one value; false if its type is wrong or it is out of bounds, as unsigned values above INT64_MAX are.
 bool get_integer(const Json& v, int64_t lo, int64_t hi, int64_t& out) {
   if (!v.is_number_integer()) return false;
   if (v.is_number_unsigned() && v.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})

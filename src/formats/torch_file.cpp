@@ -42,7 +42,7 @@ const StorageType* storage_type(const PickleValue& v) {
   return nullptr;
 }
 
-// The first two pickles of the older format.
+// The older format starts with these two numbers, the magic number first.
 constexpr int64_t kLegacyVersion = 1001;
 constexpr std::string_view kLegacyMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
 

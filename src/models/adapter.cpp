@@ -57,7 +57,7 @@ bool all_linear(const AdapterConfig& config) {
 
 bool is_target(const LoadedModel& loaded, const AdapterConfig& config, const Module& module) {
   const std::string& name = module.name;
-  if (all_linear(config)) {  // as PEFT: every linear layer but the output layers
+  if (all_linear(config)) {  // as in PEFT: every linear layer but the output layers
     const auto outputs = loaded.model->output_weights();
     return std::none_of(module.linears.begin(), module.linears.end(), [&](const Linear* l) {
       return std::find(outputs.begin(), outputs.end(), l->weight()) != outputs.end();

@@ -116,7 +116,7 @@ void open_forget_gates(const ModelSpec& spec, Parameter& bias) {
 }
 
 // As in Gu and Dao (2023): rates 1, 2, 3, ... over the states (or heads), a skip connection (d) of 1, and
-// steps of 0.001 to 0.1, evenly in their logarithm.
+// steps of 0.001 to 0.1, evenly spaced in logarithm.
 void initialize_scan(Parameter& p) {
   float* v = p.value.f32();
   const int64_t columns = p.shape[-1];

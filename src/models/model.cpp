@@ -149,8 +149,8 @@ Tensor unit_rows(Context& ctx, const Tensor& x) {
 }  // namespace
 
 Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const {
-  // A text's row is that of its end token. As in transformers, eos 2 (older configs) stands for the token
-  // with the largest id.
+  // A text is represented by the row of its end token. As in transformers, eos 2 (older configs) means the
+  // token with the largest id.
   std::vector<int64_t> ends;
   const int64_t eos = spec_.eos.empty() ? 2 : spec_.eos[0];
   for (const Sequence& s : texts.sequences) {
@@ -200,7 +200,7 @@ Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_
   ops::CrossEntropyOptions options;
   options.smoothing = smoothing;
   options.soft_cap = spec_.head.soft_cap;
-  // Rows without a target add nothing: the output layer computes the others only.
+  // Rows without a target do not contribute to the loss, so the output layer skips them.
   std::vector<int64_t> target_rows;
   for (size_t i = 0; i < targets.size(); ++i)
     if (targets[i] != ops::kIgnore) target_rows.push_back(static_cast<int64_t>(i));

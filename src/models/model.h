@@ -35,7 +35,7 @@ class Model {
   Tensor hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record = nullptr) const;
   Tensor encode(ForwardContext& f, const Batch& source) const;
   Tensor decode(ForwardContext& f, const Batch& target, const Tensor& encoded, const Batch* source) const;
-  // Encodes one sequence into the cache; decode() then uses it without `encoded`.
+  // Encodes one sequence into the cache; decode() then reads it there and needs no `encoded`.
   void read_source(ForwardContext& f, const Batch& source, size_t slot) const;
 
   // Language-model head: the rows before the output matrix, and the logits. A bidirectional model has two
@@ -48,7 +48,7 @@ class Model {
   Tensor lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets,
                  float smoothing = 0.0f) const;
 
-  // XLNet's mask vector, which replaces tokens to predict, repeated. [count, width]
+  // The vector with which XLNet replaces tokens to predict, `count` times. [count, width]
   Tensor mask_rows(Context& ctx, int64_t count) const;
 
   // Dense + tanh on the first row of each sequence. [sequences, width]

@@ -189,8 +189,8 @@ Tensor negative_exp(const Tensor& x, bool inverse) {
   return y;
 }
 
-// Reorders the rows of each head from pairs to halves (to_file false) or back; rows of blocks move as a
-// whole.
+// Reorders the rows of each head from pairs to halves (to_file false) or back. Rows of any dtype are copied
+// unchanged.
 Tensor reorder_rotary_rows(const Tensor& x, int64_t heads, bool to_file) {
   const int64_t rows = x.dim(0), head_rows = rows / heads, half = head_rows / 2;
   check(rows % heads == 0 && head_rows % 2 == 0, "a head must have an even number of rows");

@@ -26,8 +26,8 @@ struct NameRule {
   float offset = 0;          // the file stores the parameter plus this value
   int64_t skipped_rows = 0;  // the file does not store the first rows
   int64_t split_heads = 0;   // > 0: the file splits the last dimension of a matrix into heads
-  // > 0: the file has a matrix of this shape for each head, [heads, rows / heads, columns]; with `transpose`
-  // each of them is transposed.
+  // > 0: the file has one matrix per head, [heads, rows / heads, columns]; with `transpose`, each of these
+  // matrices is transposed.
   int64_t stacked_heads = 0;
   int64_t file_rows = 0;      // > 0: the file has a matrix with this many rows, whatever the parameter's rank
   bool negative_exp = false;  // the file stores -exp of the parameter (Mamba's A)

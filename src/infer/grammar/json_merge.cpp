@@ -42,11 +42,11 @@ Json common_types(const Json& a, const Json& b) {
 
 // Combines two schemas that must both hold. `joined`: `merged` is an allOf created here; extend it instead of
 // nesting.
-void join(Json& merged, const Json& more, bool joined) {
+void join(Json& merged, const Json& other, bool joined) {
   if (joined)
-    merged["allOf"].push_back(more);
+    merged["allOf"].push_back(other);
   else
-    merged = Json{{"allOf", Json::array({std::move(merged), more})}};
+    merged = Json{{"allOf", Json::array({std::move(merged), other})}};
 }
 
 // The fields of an object as a list, to avoid ordered_json's linear key search.
@@ -62,21 +62,21 @@ bool is_annotation(const std::string& keyword) {
   return kNames.count(keyword) > 0;
 }
 
-void SchemaMerger::add_required(Json& merged, const Json& more) {
+void SchemaMerger::add_required(Json& merged, const Json& other) {
   const auto note = [this](const Json& name) {
     return !name.is_string() || required_.insert(name.get<std::string>()).second;
   };
   if (required_.empty())
     for (const Json& name : merged) note(name);
-  for (const Json& name : more)
+  for (const Json& name : other)
     if (note(name)) merged.push_back(name);
 }
 
-void SchemaMerger::add_properties(Json& merged, const Json& more) {
+void SchemaMerger::add_properties(Json& merged, const Json& other) {
   auto& fields = fields_of(merged);
   if (properties_.empty())
     for (size_t i = 0; i < fields.size(); ++i) properties_.emplace(fields[i].first, Property{i});
-  for (const auto& [name, schema] : more.items()) {
+  for (const auto& [name, schema] : other.items()) {
     const auto [found, added] = properties_.try_emplace(name, Property{fields.size()});
     if (added) {
       fields.emplace_back(name, schema);

@@ -20,8 +20,8 @@ class SchemaMerger {
 
  private:
   void add_keyword(const std::string& key, const Json& value);
-  void add_required(Json& merged, const Json& more);
-  void add_properties(Json& merged, const Json& more);
+  void add_required(Json& merged, const Json& other);
+  void add_properties(Json& merged, const Json& other);
 
   struct Property {
     size_t index;         // in merged_["properties"]

@@ -21,7 +21,7 @@ Result<std::optional<int64_t>> SchemaCompiler::count(const Json& schema, const c
   return std::optional<int64_t>(static_cast<int64_t>(number));
 }
 
-// Emits an expression that is used several times as one rule.
+// Makes a rule of an expression that is used several times.
 ExprPtr SchemaCompiler::as_rule(std::string name, ExprPtr body) {
   constexpr size_t kMaxNameBytes =
       100;  // names appear only in errors; limits memory for long paths and many rules
@@ -105,7 +105,7 @@ Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& pa
     const ExprPtr key = names.empty() ? text_.string() : text_.key_except(names);
     extra = as_rule(path + " further", sequence({key, literal(":"), text_.blank(), std::move(value)}));
   }
-  // What may follow if a property was written before (`some`) or not (`none`).
+  // What may follow after at least one property (`some`), and before the first one (`none`).
   ExprPtr some = extra ? repeat(sequence({text_.comma(), extra}), 0, -1) : literal("");
   ExprPtr none = extra ? optional(sequence({extra, some})) : literal("");
   for (size_t i = properties.size(); i-- > 0;) {

@@ -35,8 +35,7 @@ Rank sort_and_find(Search& s) {
   std::sort(s.in.begin(), s.in.end(),
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
   double sum = 0;
-  uint32_t last =
-      s.in.front();  // rounding may keep the sum below the target: then the last position with weight
+  uint32_t last = s.in.front();  // with weight; the result if rounding keeps the sum below the target
   for (const uint32_t index : s.in) {
     sum += s.weight(index);
     if (s.weight(index) > 0) last = index;
@@ -62,13 +61,13 @@ struct Buckets {
 // The bucket in which the running sum reaches the target; subtracts the sum of the buckets above from it.
 size_t choose_bucket(const std::array<double, kBuckets>& sums, double& target) {
   double above = 0;
-  size_t found = 0, last_with_weight = 0;
+  size_t bucket = 0, last_with_weight = 0;
   double above_last = 0;
-  for (; found < kBuckets && above + sums[found] < target; above += sums[found++])
-    if (sums[found] > 0) last_with_weight = found, above_last = above;
-  if (found == kBuckets) found = last_with_weight, above = above_last;
+  for (; bucket < kBuckets && above + sums[bucket] < target; above += sums[bucket++])
+    if (sums[bucket] > 0) last_with_weight = bucket, above_last = above;
+  if (bucket == kBuckets) bucket = last_with_weight, above = above_last;
   target -= above;
-  return found;
+  return bucket;
 }
 
 // The first pass, over all keys: plain loops that compilers can vectorise.
@@ -79,8 +78,8 @@ bool narrow_all(Search& s, const Buckets& buckets) {
     for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += 1;
   else
     for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += static_cast<double>(s.weights[i]);
-  const size_t found = choose_bucket(sums, s.target);
-  const float from = static_cast<float>(found), to = found == kBuckets - 1 ? kInfinity : from + 1;
+  const size_t bucket = choose_bucket(sums, s.target);
+  const float from = static_cast<float>(bucket), to = bucket == kBuckets - 1 ? kInfinity : from + 1;
   s.in.clear();
   for_blocks(
       n, [&](size_t i) { return buckets.position(s.keys[i]) >= from && buckets.position(s.keys[i]) < to; },
@@ -94,9 +93,9 @@ bool narrow_all(Search& s, const Buckets& buckets) {
 bool narrow(Search& s, const Buckets& buckets) {
   std::array<double, kBuckets> sums{};
   for (const uint32_t i : s.in) sums[buckets.of(s.keys[i])] += s.weight(i);
-  const size_t found = choose_bucket(sums, s.target), before = s.in.size();
+  const size_t bucket = choose_bucket(sums, s.target), before = s.in.size();
   s.in.erase(
-      std::remove_if(s.in.begin(), s.in.end(), [&](uint32_t i) { return buckets.of(s.keys[i]) != found; }),
+      std::remove_if(s.in.begin(), s.in.end(), [&](uint32_t i) { return buckets.of(s.keys[i]) != bucket; }),
       s.in.end());
   return s.in.size() < before;
 }
@@ -166,7 +165,7 @@ size_t index_of_share(std::span<const float> weights, double share) {
   double left = share * total;
   size_t b = 0;
   while (b + 1 < blocks && left >= sums[b]) left -= sums[b++];
-  size_t last = 0;  // rounding may keep the sum below: then the last index with weight
+  size_t last = 0;  // with weight; the result if rounding keeps the sum too small
   for (size_t i = b * kBlock; i < weights.size(); ++i) {
     if (weights[i] > 0) last = i;
     if ((left -= weights[i]) < 0) return i;

@@ -30,7 +30,7 @@ void temperature(Candidates& c, const DrawContext& draw) {
 
 void top_p(Candidates& c, const DrawContext& draw) {
   const double share = draw.options.top_p, mass = share * c.total();
-  // Tokens lighter than this sum to less than what top-p leaves out, so none of them is kept.
+  // All tokens below this weight together have less mass than top-p leaves out, so none of them is kept.
   const float min_weight =
       static_cast<float>((1 - share) * c.total() / static_cast<double>(c.size()) * 0.999);
   const auto w = c.weights();

@@ -1,7 +1,7 @@
 // ELMo (Peters et al., 2018): a forward and a backward LSTM language model that share their token table and
-// output matrix. "hidden_size" is the width of both together. The rows that other heads and embeddings read
-// are a mix of the token table and all layers: learned with a head of labels, the mean otherwise. Differs
-// from the paper's network: tokens of any tokenizer instead of characters, and no projections in the cells.
+// output matrix. "hidden_size" is the width of both together. Embeddings and the other heads use a mix of the
+// token table and all layers: learned with a classification head, the mean otherwise. Differs from the
+// paper's network: tokens of any tokenizer instead of characters, and no projections in the cells.
 #include "models/families/pages.h"
 
 namespace makar {

@@ -18,7 +18,8 @@ Result<ModelSpec> read_falcon(const Config& config) {
   const bool newer = r.flag_or("new_decoder_architecture", false);
   const bool biases = r.flag_or("bias", false);
   b.parallel = newer || r.flag_or("parallel_attn", true);
-  // The newer form has two parallel norms unless the config says one; the older form shares its single norm.
+  // The newer architecture has two parallel norms unless the config says one; the older one has a shared
+  // norm.
   b.shared_norm = b.parallel && !(newer && r.integer_or("num_ln_in_parallel_attn", 2, 1, 2) == 2);
   AttentionSpec& a = b.attention;
   a.heads = r.heads({"num_attention_heads", "n_head"});

@@ -6,7 +6,7 @@
 namespace makar {
 namespace {
 
-// Norms on both sides of a sublayer, the scale of the scores, soft caps.
+// Reads what Gemma 2 and 3 add: norms on both sides of a sublayer, the scale of the scores, soft caps.
 void read_newer_gemma(Reader& r, ModelSpec& m) {
   const auto cap = [&](const char* key) { return r.has(key) ? r.number_or(key, 50.0, 1e-6, 1e9) : 0.0f; };
   for (BlockSpec& b : m.decoder->blocks) {

@@ -63,7 +63,7 @@ GgufKeys mamba_gguf_keys(bool mamba2) {
   return common_keys + gguf::rms_norm_key("layer_norm_epsilon") + (mamba2 ? mamba2_keys : mamba1_keys);
 }
 
-// GGUF has the inner width and the number of heads.
+// GGUF stores the inner width and the number of heads instead of expand and head_dim.
 void mamba2_derive(const Gguf&, Json& config) {
   const int64_t inner = config["intermediate_size"].get<int64_t>(),
                 width = config["hidden_size"].get<int64_t>(), heads = config["num_heads"].get<int64_t>();

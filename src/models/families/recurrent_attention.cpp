@@ -19,7 +19,8 @@ T recurrent_choice(Reader& r, const char* key, const char* fallback,
 
 }  // namespace
 
-// Every decoder layer takes its initial state from the encoder; one of them attends to the encoder's outputs.
+// Every decoder layer takes its initial state from the encoder. Additive attention is part of the first
+// layer; other kinds are a layer of their own after the last one.
 void recurrent_attention(Reader& r, ModelSpec& m) {
   using Score = AlignmentSpec::Score;
   using Range = AlignmentSpec::Range;
