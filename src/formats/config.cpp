@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "formats/failed_download.h"
 
 namespace makar {
 namespace {
@@ -43,8 +44,8 @@ bool get_number(const Json& v, double lo, double hi, double& out) {
 
 // The likely cause when a file is not JSON.
 std::string likely_cause(std::string_view text) {
-  if (text.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
-  if (text.starts_with("<")) return "; it is a web page: the download failed";
+  if (const auto leftover = failed_download(text); !leftover.empty())
+    return fmt::format("; it is {}", leftover);
   return text.empty() ? "; the file is empty: download it again" : "";
 }
 

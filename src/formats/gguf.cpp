@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "formats/failed_download.h"
 #include "formats/gguf_header.h"
 #include "formats/gguf_split.h"
 
@@ -29,14 +30,6 @@ Status check_layout(const std::vector<GgufTensor>& tensors, size_t data_bytes) {
   return Done{};
 }
 
-// The error for a file that a failed download left, recognised by its first bytes; else nullptr.
-const char* failed_download(std::string_view start) {
-  if (start.starts_with("version https://git-lfs"))
-    return "is a Git LFS pointer, not the file itself; run `git lfs pull`";
-  if (start.starts_with("<!") || start.starts_with("<html")) return "is a web page; download the file itself";
-  return nullptr;
-}
-
 }  // namespace
 
 Result<Gguf::File> Gguf::open(const std::string& path) {
@@ -58,7 +51,8 @@ Result<Gguf::File> Gguf::parse(std::span<const std::byte> bytes, std::shared_ptr
                                std::string place) {
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
                                std::min<size_t>(bytes.size(), 64));
-  if (const char* what = failed_download(start)) return error_at(place, "{}", what);
+  if (const auto leftover = failed_download(start); !leftover.empty())
+    return error_at(place, "is {}", leftover);
   auto header = parse_gguf_header(bytes);
   if (!header.ok()) return header.error().in(place);
   const size_t data_bytes = bytes.size() > header->data_begin ? bytes.size() - header->data_begin : 0;

@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "formats/failed_download.h"
 
 namespace makar {
 namespace {
@@ -16,11 +17,11 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 // The likely cause when a file is not in safetensors format.
 std::string guess_content(std::string_view start) {
-  if (start.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
+  if (const auto leftover = failed_download(start); !leftover.empty())
+    return fmt::format("; it is {}", leftover);
   if (start.starts_with("PK") || start.starts_with("\x80\x02"))
     return "; it is a PyTorch pickle: rename it to pytorch_model.bin";
   if (start.starts_with("GGUF")) return "; it is a GGUF file";
-  if (start.starts_with("<")) return "; it is a web page: the download failed";
   if (start.starts_with("{")) return "; it starts like plain JSON";
   return "; the download is incomplete or this is not a safetensors file";
 }

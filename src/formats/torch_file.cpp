@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "formats/failed_download.h"
 #include "formats/pickle.h"
 #include "formats/zip_index.h"
 
@@ -56,9 +57,8 @@ class TorchReader {
   Status run() {
     const std::string_view start(reinterpret_cast<const char*>(bytes_.data()),
                                  std::min<size_t>(bytes_.size(), 64));
-    if (start.starts_with("version https://git-lfs"))
-      return error_at(place(), "is a Git LFS pointer: run 'git lfs pull'");
-    if (start.starts_with("<")) return error_at(place(), "is a web page: the download failed");
+    if (const auto leftover = failed_download(start); !leftover.empty())
+      return error_at(place(), "is {}", leftover);
     return start.starts_with("PK") ? read_archive() : read_legacy();
   }
 

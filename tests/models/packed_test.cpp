@@ -13,6 +13,7 @@
 #include "models/forward.h"
 #include "models/inspect.h"
 #include "models/load.h"
+#include "models/subjects.h"
 #include "scratch_folder.h"
 
 namespace makar {
@@ -29,13 +30,7 @@ double error_of_logits(const std::string& folder, const std::string& fixture, co
   const auto out =
       forward_tensors(*loaded->model, {{"input_ids", *(*file)->tensor("in.input_ids")}}, {device}, "test");
   EXPECT_TRUE(out.ok()) << out.error().text();
-  const Tensor got = out->at("logits"), expected = *(*file)->tensor("out.logits");
-  double difference = 0, size = 0;
-  for (int64_t i = 0; i < expected.count(); ++i) {
-    const double d = static_cast<double>(got.f32()[i]) - expected.f32()[i];
-    difference += d * d, size += static_cast<double>(expected.f32()[i]) * expected.f32()[i];
-  }
-  return std::sqrt(difference / size);
+  return relative_error(out->at("logits"), *(*file)->tensor("out.logits"));
 }
 
 class Packed : public testing::TestWithParam<std::string> {};
