@@ -197,7 +197,7 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
   plan_if(budget, [](const Job& job, size_t b) { return decodes(job.branches[b]); });
   budget = prefill_budget(budget.rows, !scheduled.empty());
   const bool paced = options_.decode_step_seconds > 0;
-  std::vector<const Branch*> finished;  // branches scheduled ahead of their turn; this step finishes them
+  std::vector<const Branch*> scheduled_ahead;  // of their turn, because this step finishes them
   if (paced && jobs_.size() > 1) {
     const StepPacer::Budget half{budget.rows / 2, budget.seconds / 2};
     StepPacer::Budget share = half;
@@ -212,14 +212,15 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
           admitted && &job != &first && job.priority >= first.priority && !decodes(branch) &&
           !share.empty() &&
           pacer_.rows_within(share, branch.left(), rows_without_logits(job, b)) == branch.left();
-      if (ahead) finished.push_back(&branch);
+      if (ahead) scheduled_ahead.push_back(&branch);
       return ahead;
     });
     budget = {budget.rows - half.rows + share.rows, half.seconds + share.seconds};
   }
   plan_if(budget, [&](const Job& job, size_t b) {
     const Branch& branch = job.branches[b];
-    return !decodes(branch) && std::find(finished.begin(), finished.end(), &branch) == finished.end();
+    return !decodes(branch) &&
+           std::find(scheduled_ahead.begin(), scheduled_ahead.end(), &branch) == scheduled_ahead.end();
   });
   return scheduled;
 }

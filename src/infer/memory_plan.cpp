@@ -54,14 +54,14 @@ int64_t page_bytes(const ModelSpec& spec, const CacheTypes& types) {
 
 double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-// `rest`: memory of the process besides weights, a step and pages.
+// `rest`: memory of the process besides weights, a step and pages. `rows`: of the step.
 Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
-                int64_t step, int64_t page, int64_t min) {
+                int64_t rows, int64_t step, int64_t page, int64_t min) {
   return error_of(Error::Kind::kLimit, "`program.mem_budget`",
                   "{:.1f} MB are not enough for {}: weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
                   "page of {} tokens {:.2f} MB, the rest of the process {:.1f} MB; give at least {:.0f} MB",
-                  mb(budget.bytes), name, mb(weights), kMinStepRows, mb(step), KvCache::kPageRows, mb(page),
-                  mb(rest), std::ceil(mb(min)));
+                  mb(budget.bytes), name, mb(weights), rows, mb(step), KvCache::kPageRows, mb(page), mb(rest),
+                  std::ceil(mb(min)));
 }
 
 }  // namespace
@@ -113,7 +113,7 @@ Status admit_model(Model& model, const std::string& name, const MemoryBudget& bu
   const int64_t step = step_bytes(model.spec(), kMinStepRows), page = page_bytes(model.spec(), budget.cache);
   const int64_t rest = resident - need.freed;
   const int64_t min = std::max(resident + need.peak, rest + weights + step + page);
-  if (min > budget.bytes) return too_small(name, budget, rest, weights, step, page, min);
+  if (min > budget.bytes) return too_small(name, budget, rest, weights, kMinStepRows, step, page, min);
   BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - resident));
   return Done{};
 }
@@ -133,7 +133,7 @@ Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget,
   while (rows > kMinStepRows && step_bytes(spec, rows) > left / 2) rows = std::max(rows / 2, kMinStepRows);
   const int64_t step = step_bytes(spec, rows);
   if (left < step + page)
-    return too_small("all models together", budget, 0, resident + tables, step, page,
+    return too_small("all models together", budget, 0, resident + tables, rows, step, page,
                      resident + tables + step + page);
   options.step_tokens = rows;
   if (page > 0) options.max_pages = (left - step) / page;

@@ -116,7 +116,7 @@ int64_t padded_time(const Batch& batch, const Tensors& in, const std::string& id
 }
 
 // Finds the decoder rows of the image tokens, which the encoder's rows replace.
-Status place_images(const ImageInputSpec& p, Inputs& inputs, const std::string& place) {
+Status find_image_rows(const ImageInputSpec& p, Inputs& inputs, const std::string& place) {
   Batch& target = inputs.target;
   for (size_t i = 0; i < target.tokens.size(); ++i)
     if (target.tokens[i] == p.token) target.feature_rows.push_back(static_cast<int64_t>(i));
@@ -141,11 +141,11 @@ Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::
                                         captions ? "decoder_attention_mask" : "attention_mask", place));
     if (captions && inputs.target.sequences.size() != inputs.source.sequences.size())
       return input_error(place, "decoder_input_ids", "must have as many rows as there are images");
-    if (spec.image_input) MAKAR_CHECK_OK(place_images(*spec.image_input, inputs, place));
+    if (spec.image_input) MAKAR_CHECK_OK(find_image_rows(*spec.image_input, inputs, place));
     return inputs;
   }
-  const StackSpec& first = spec.encoder ? *spec.encoder : *spec.decoder;
-  MAKAR_TRY(inputs.source, read_batch(first, spec, in, "input_ids", "attention_mask", place));
+  const StackSpec& source_stack = spec.encoder ? *spec.encoder : *spec.decoder;
+  MAKAR_TRY(inputs.source, read_batch(source_stack, spec, in, "input_ids", "attention_mask", place));
   if (spec.encoder && spec.decoder) {
     MAKAR_TRY(inputs.target,
               read_batch(*spec.decoder, spec, in, "decoder_input_ids", "decoder_attention_mask", place));
@@ -185,8 +185,8 @@ static Tensor mean_pooled(const Tensor& on_device, const Batch& batch) {
       row[j] = static_cast<float>(sum / static_cast<double>(q.length));
       squares += static_cast<double>(row[j]) * row[j];
     }
-    const float inverse = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
-    for (int64_t j = 0; j < width; ++j) row[j] *= inverse;
+    const float inverse_norm = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
+    for (int64_t j = 0; j < width; ++j) row[j] *= inverse_norm;
   }
   return out;
 }
@@ -208,9 +208,9 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
   const Tensor hidden = model.hidden(f, inputs, &encoder_record);
   Tensors out;
   if (spec.head.kind == HeadKind::kContrastive) {
-    ForwardContext plain{ctx};
+    ForwardContext unrecorded{ctx};
     const Tensor texts = model.text_vectors(ctx, hidden, batch),
-                 images = model.image_vectors(plain, inputs.source);
+                 images = model.image_vectors(unrecorded, inputs.source);
     out["text_embeds"] = texts.host();
     out["image_embeds"] = images.host();
     out["logits_per_image"] = model.contrast(ctx, images, texts).host();

@@ -16,9 +16,9 @@ constexpr const char* kLong = "rope_factors_long.weight";
 
 // The number by which scaling divides each frequency.
 std::vector<float> factors_of(const ops::RopeOptions& options) {
-  ops::RopeOptions plain = options;
-  plain.scaling = ops::RopeScaling::kNone;
-  const auto base = ops::rope_frequencies(plain, 0).frequencies,
+  ops::RopeOptions unscaled = options;
+  unscaled.scaling = ops::RopeScaling::kNone;
+  const auto base = ops::rope_frequencies(unscaled, 0).frequencies,
              scaled = ops::rope_frequencies(options, 0).frequencies;
   std::vector<float> out;
   for (size_t i = 0; i < base.size(); ++i) out.push_back(static_cast<float>(base[i] / scaled[i]));

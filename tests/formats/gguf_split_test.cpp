@@ -1,4 +1,4 @@
-// A model in several GGUF files, and everything that can be wrong with the set.
+// A model split over several GGUF files: reading it, and errors in the set of files.
 #include "formats/gguf_split.h"
 
 #include <gtest/gtest.h>
@@ -13,9 +13,7 @@ namespace {
 // Three files of one tensor each, "t0" to "t2", whose first value is its index.
 class GgufSplitFiles : public testing::Test {
  protected:
-  std::string path(int i, const std::string& stem = "m") const {
-    return folder_ / fmt::format("{}-{:05}-of-00003.gguf", stem, i + 1);
-  }
+  std::string path(int i) const { return folder_ / fmt::format("m-{:05}-of-00003.gguf", i + 1); }
   void write(int i, int number, int count, const std::string& tensor, int declared = 3) {
     GgufFields fields;
     if (i == 0) fields.set("general.architecture", GgufValue::text("llama"));

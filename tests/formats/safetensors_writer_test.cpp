@@ -77,7 +77,7 @@ TEST(SafetensorsWriter, RefusesBadNames) {
   EXPECT_FALSE(folder.has("m.tmp"));
 }
 
-TEST(SafetensorsWriter, AFailedWriteLeavesTheOldFile) {
+TEST(SafetensorsWriter, FailedWritesLeaveNoTemporaryFile) {
   ScratchFolder folder;
   const std::vector<NamedTensor> one = {{"w", Tensor::zeros({1})}};
   EXPECT_FALSE(write_safetensors(folder / "no/such/m", one).ok());
@@ -88,7 +88,7 @@ TEST(SafetensorsWriter, AFailedWriteLeavesTheOldFile) {
   EXPECT_TRUE(Safetensors::open(folder / "m").ok());
 }
 
-TEST(SafetensorsWriter, ReplacesAMappedFileUnderItsReaders) {
+TEST(SafetensorsWriter, ReplacingAFileKeepsMappedViewsValid) {
   ScratchFolder folder;
   const std::vector<NamedTensor> before = {{"w", Tensor::full({4}, 1)}},
                                  after = {{"w", Tensor::full({2}, 2)}};

@@ -25,25 +25,26 @@ void expect_error(const std::string& bytes, const std::string& message) {
   EXPECT_NE(file.error().text().find(message), std::string::npos) << file.error().text();
 }
 
-// --- a file of the older format, built by hand ---
+// --- a file of the older format, built from pickle instructions ---
 
 std::string text(const std::string& s) {
   const auto n = static_cast<uint32_t>(s.size());
   return "X" + std::string(reinterpret_cast<const char*>(&n), 4) + s;
 }
-std::string small(int v) { return {'K', static_cast<char>(v)}; }
-const std::string kStart = "\x80\x02", kMagic = kStart + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
-                  kVersion = kStart + "M\xe9\x03.", kMachine = kStart + "}.";
+std::string small_integer(int v) { return {'K', static_cast<char>(v)}; }
+const std::string kProtocol2 = "\x80\x02",
+                  kMagic = kProtocol2 + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
+                  kVersion = kProtocol2 + "M\xe9\x03.", kMachine = kProtocol2 + "}.";
 const std::string kRebuild = "ctorch._utils\n_rebuild_tensor_v2\n";
 
 std::string storage(int count, const std::string& type = "FloatStorage") {
-  return "(" + text("storage") + "ctorch\n" + type + "\n" + text("0") + text("cpu") + small(count) + "Nt" +
-         "Q";
+  return "(" + text("storage") + "ctorch\n" + type + "\n" + text("0") + text("cpu") + small_integer(count) +
+         "Nt" + "Q";
 }
 // A state dict with the tensor "w" of six values 0 .. 5.
 std::string file_of(const std::string& tensor) {
-  std::string bytes = kMagic + kVersion + kMachine + kStart + "}" + text("w") + tensor + "s." + kStart + "]" +
-                      text("0") + "a.";
+  std::string bytes = kMagic + kVersion + kMachine + kProtocol2 + "}" + text("w") + tensor + "s." +
+                      kProtocol2 + "]" + text("0") + "a.";
   const int64_t count = 6;
   bytes.append(reinterpret_cast<const char*>(&count), 8);
   for (int i = 0; i < 6; ++i) {
@@ -54,7 +55,7 @@ std::string file_of(const std::string& tensor) {
 }
 std::string tensor_of(const std::string& storage_bytes, int offset, const std::string& size,
                       const std::string& stride) {
-  return kRebuild + "(" + storage_bytes + small(offset) + size + stride + "\x89}tR";
+  return kRebuild + "(" + storage_bytes + small_integer(offset) + size + stride + "\x89}tR";
 }
 
 TEST(TorchFile, BothContainersHoldTheSameTensors) {
@@ -80,20 +81,22 @@ TEST(TorchFile, CodeIsRefusedByName) {
                            "torch.storage\n_load_from_bytes", "nt\nsystem"}) {
     std::string dotted = name;
     dotted[dotted.find('\n')] = '.';
-    expect_error(kMagic + kVersion + kMachine + kStart + "c" + name + "\n" + text("x") + "\x85R.", dotted);
+    expect_error(kMagic + kVersion + kMachine + kProtocol2 + "c" + name + "\n" + text("x") + "\x85R.",
+                 dotted);
     // The same name from the stack.
     const std::string full = name;
-    const size_t cut = full.find('\n');
-    expect_error(kMagic + kVersion + kMachine + "\x80\x04" + text(full.substr(0, cut)) +
-                     text(full.substr(cut + 1)) + "\x93" + text("x") + "\x85R.",
+    const size_t separator = full.find('\n');
+    expect_error(kMagic + kVersion + kMachine + "\x80\x04" + text(full.substr(0, separator)) +
+                     text(full.substr(separator + 1)) + "\x93" + text("x") + "\x85R.",
                  dotted);
   }
   for (const char* op : {"(ios\nsystem\n.", "(\x81.", "(o.", "\x82\x01."})
-    expect_error(kMagic + kVersion + kMachine + kStart + op, "creates an object");
+    expect_error(kMagic + kVersion + kMachine + kProtocol2 + op, "creates an object");
 }
 
-TEST(TorchFile, StridesAreFollowed) {
-  const std::string two_three = small(2) + small(3) + "\x86", one_two = small(1) + small(2) + "\x86";
+TEST(TorchFile, StridesAreApplied) {
+  const std::string two_three = small_integer(2) + small_integer(3) + "\x86",
+                    one_two = small_integer(1) + small_integer(2) + "\x86";
   const auto file = parse(file_of(tensor_of(storage(6), 0, two_three, one_two)));
   ASSERT_TRUE(file.ok()) << file.error().text();
   const auto w = (*file)->tensor("w");
@@ -104,19 +107,21 @@ TEST(TorchFile, StridesAreFollowed) {
 }
 
 TEST(TorchFile, TensorsStayInsideTheirStorage) {
-  const std::string six = small(6) + "\x85", one = small(1) + "\x85", two = small(2) + "\x85",
-                    zero = small(0) + "\x85";
+  const std::string six = small_integer(6) + "\x85", one = small_integer(1) + "\x85",
+                    two = small_integer(2) + "\x85", zero = small_integer(0) + "\x85";
   expect_error(file_of(tensor_of(storage(6), 1, six, one)), "past the end of its storage");
-  expect_error(file_of(tensor_of(storage(6), 0, small(4) + "\x85", two)), "past the end of its storage");
+  expect_error(file_of(tensor_of(storage(6), 0, small_integer(4) + "\x85", two)),
+               "past the end of its storage");
   expect_error(file_of(tensor_of(storage(7), 0, six, one)), "too short");
-  expect_error(file_of(tensor_of(storage(6), 0, small(100) + "\x85", zero)),
+  expect_error(file_of(tensor_of(storage(6), 0, small_integer(100) + "\x85", zero)),
                "more elements than its storage");
-  expect_error(file_of(tensor_of(storage(6), 0, six, small(1) + small(1) + "\x86")), "stride");
+  expect_error(file_of(tensor_of(storage(6), 0, six, small_integer(1) + small_integer(1) + "\x86")),
+               "stride");
   expect_error(file_of(tensor_of(storage(6, "ComplexFloatStorage"), 0, six, one)),
                "torch.ComplexFloatStorage");
-  expect_error(file_of(small(3)), "is not used by a tensor");
-  expect_error(kMagic + kVersion + kMachine + kStart + "].", "download");
-  expect_error(kStart + "].", "not written by torch.save");
+  expect_error(file_of(small_integer(3)), "is not used by a tensor");
+  expect_error(kMagic + kVersion + kMachine + kProtocol2 + "].", "download");
+  expect_error(kProtocol2 + "].", "not written by torch.save");
 }
 
 // Every mutated file gives an error, or tensors that can be read to the last byte.

@@ -226,7 +226,7 @@ TEST(Sampler, MirostatKeepsTheSurpriseNearTau) {
   EXPECT_TRUE(Sampler(o).next(std::vector<float>(50, 1.0f), {}, 0).ok());
 }
 
-TEST(Sampler, CopiesContinueEqually) {
+TEST(Sampler, CopiesGiveTheSameTokens) {
   auto o = sampling();
   o.mirostat = 2;
   Sampler a(o);
@@ -283,7 +283,7 @@ TEST(SamplerOptions, AreReadFromJsonAndBounded) {
   EXPECT_NE(bad.error().text().find("top_p"), std::string::npos);
 }
 
-TEST(Logprobs, HaveTheBitsOfLogSoftmax) {
+TEST(Logprobs, EqualLogSoftmaxBitForBit) {
   auto logits = random_logits(3000, 21);
   logits[17] = logits[3];
   logits[5] = -kInf;

@@ -34,7 +34,7 @@ TEST_P(Bits, AloneEqualsAmong32Others) {
   EXPECT_TRUE(same_bits(rows_of(logits(model_, device_, all), all.source.sequences[kOwnIndex]), alone));
 }
 
-TEST_P(Bits, WholeEqualsTokenByTokenEqualsChunks) {
+TEST_P(Bits, ChunksAndSingleTokensEqualTheWholeText) {
   const Tensor whole = logits(model_, device_, inputs_);
   const auto length = static_cast<int64_t>(ids_.size());
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}, length}) {
@@ -125,7 +125,7 @@ TEST_P(Bits, SavedAndLoadedGivesTheSameBits) {
   }
 }
 
-TEST_P(Bits, HalfWeightsEqualTheirF32) {
+TEST_P(Bits, HalfWeightsEqualTheSameWeightsInF32) {
   for (const DType type : {DType::kF16, DType::kBF16}) {
     LoadedModel half = subject(GetParam());
     for (const auto& p : half.model->parameters().all())
@@ -191,7 +191,7 @@ TEST_P(EncoderBits, AloneEqualsAmong32Others) {
   }
 }
 
-TEST_P(CachedBits, CachedDecoderEqualsWhole) {
+TEST_P(CachedBits, CachedDecodingEqualsOneForwardPass) {
   const LoadedModel loaded = subject(GetParam());
   const ModelSpec& spec = loaded.model->spec();
   const int64_t max_length = std::min<int64_t>(longest(spec), 140);

@@ -17,7 +17,7 @@ Tensor outputs_of(const Model& model, Device& device, const char* name) {
 }
 
 // With the same weights, one parameter per head computes what one parameter of all heads computes.
-TEST(StableLm, NormsOfHeadsAreThoseOfCohere) {
+TEST(StableLm, SeparateNormsPerHeadEqualOneParameter) {
   Json config = subject("golden/stablelm").model->spec().config;
   config["qk_layernorm"] = true;
   const LoadedModel separate = small_model(config);
@@ -44,7 +44,7 @@ TEST(StableLm, NormsOfHeadsAreThoseOfCohere) {
       same_bits(outputs_of(*separate.model, device, "logits"), outputs_of(together, device, "logits")));
 }
 
-TEST(StableLm, NormsOfHeadsAreSavedUnderTheirNames) {
+TEST(StableLm, HeadNormsAreSavedUnderTransformersNames) {
   Json config = subject("golden/stablelm").model->spec().config;
   config["qk_layernorm"] = true;
   const LoadedModel original = small_model(config);
@@ -133,7 +133,7 @@ TEST(ModernBert, HeadsComputeDenseActivationNormAndClassifier) {
 
 // LaMDA's bias is T5's: one number per distance bucket and head, added to every score; without it, a decoder
 // cannot tell the order of earlier tokens.
-TEST(Lamda, BiasesGiveTheOrder) {
+TEST(Lamda, DistanceBiasesEncodeTheOrder) {
   const LoadedModel original = small_model(Json::parse(
       R"({"model_type": "lamda", "architectures": ["LamdaForCausalLM"], "hidden_size": 32, "intermediate_size": 48,
       "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 60, "hidden_act": "gelu_new",

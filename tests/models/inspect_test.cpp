@@ -88,7 +88,7 @@ TEST(Inspect, KnownModelsHaveTheirPublishedSizes) {
   EXPECT_EQ(deit.parameters, 22'050'664);
 }
 
-TEST(Inspect, WindowsAndCrossAttentionCount) {
+TEST(Inspect, CostsIncludeWindowsAndCrossAttention) {
   const Inspection gemma = inspect_config(small_config("gemma2"), {250});
   EXPECT_EQ(gemma.costs[0].attention, 4.0 * 32 * (100 + 250));
   const Inspection t5 = inspect_config(small_config("t5"), {10});

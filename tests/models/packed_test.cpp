@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Files, Packed, testing::Values("gptq", "awq", "fp8", "p
                            return name;
                          });
 
-TEST_P(Packed, LogitsAreThoseOfTransformers) {
+TEST_P(Packed, LogitsEqualThoseOfTransformers) {
   EXPECT_LE(error_of_logits(golden(GetParam()), golden(GetParam()), {.trainable = true}), 1e-5);
   EXPECT_LE(error_of_logits(golden(GetParam()), golden(GetParam()), {.exact = true}), 1e-5);
   EXPECT_LE(error_of_logits(golden(GetParam()), golden(GetParam()), {}), 3e-2) << "int8 activations";

@@ -21,10 +21,10 @@ float block_max(const float* x) {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-// Search state: the indices of the remaining keys, among which the sum of weights has to reach `target`.
+// Search state: among the keys with indices `remaining`, the sum of weights has to reach `target`.
 struct Search {
   std::span<const float> keys, weights;
-  std::vector<uint32_t> in;
+  std::vector<uint32_t> remaining;
   double target = 0;
 
   double weight(size_t index) const { return weights.empty() ? 1.0 : static_cast<double>(weights[index]); }
@@ -32,11 +32,11 @@ struct Search {
 
 // Sorts the remaining keys and finds the position among them.
 Rank sort_and_find(Search& s) {
-  std::sort(s.in.begin(), s.in.end(),
+  std::sort(s.remaining.begin(), s.remaining.end(),
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
   double sum = 0;
-  uint32_t last = s.in.front();  // with weight; the result if rounding keeps the sum below the target
-  for (const uint32_t index : s.in) {
+  uint32_t last = s.remaining.front();  // with weight; the result if rounding keeps the sum below the target
+  for (const uint32_t index : s.remaining) {
     sum += s.weight(index);
     if (s.weight(index) > 0) last = index;
     if (sum >= s.target) return {s.keys[index], index};
@@ -80,36 +80,36 @@ bool narrow_all(Search& s, const Buckets& buckets) {
     for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += static_cast<double>(s.weights[i]);
   const size_t bucket = choose_bucket(sums, s.target);
   const float from = static_cast<float>(bucket), to = bucket == kBuckets - 1 ? kInfinity : from + 1;
-  s.in.clear();
+  s.remaining.clear();
   for_blocks(
       n, [&](size_t i) { return buckets.position(s.keys[i]) >= from && buckets.position(s.keys[i]) < to; },
-      [&](size_t i, bool in) {
-        if (in) s.in.push_back(static_cast<uint32_t>(i));
+      [&](size_t i, bool passes) {
+        if (passes) s.remaining.push_back(static_cast<uint32_t>(i));
       });
-  return s.in.size() < n;
+  return s.remaining.size() < n;
 }
 
 // Later passes, over the remaining keys.
 bool narrow(Search& s, const Buckets& buckets) {
   std::array<double, kBuckets> sums{};
-  for (const uint32_t i : s.in) sums[buckets.of(s.keys[i])] += s.weight(i);
-  const size_t bucket = choose_bucket(sums, s.target), before = s.in.size();
-  s.in.erase(
-      std::remove_if(s.in.begin(), s.in.end(), [&](uint32_t i) { return buckets.of(s.keys[i]) != bucket; }),
-      s.in.end());
-  return s.in.size() < before;
+  for (const uint32_t i : s.remaining) sums[buckets.of(s.keys[i])] += s.weight(i);
+  const size_t bucket = choose_bucket(sums, s.target), before = s.remaining.size();
+  s.remaining.erase(std::remove_if(s.remaining.begin(), s.remaining.end(),
+                                   [&](uint32_t i) { return buckets.of(s.keys[i]) != bucket; }),
+                    s.remaining.end());
+  return s.remaining.size() < before;
 }
 
 Rank find_rank(Search s, const Extremes& e) {
   const Buckets first(e.low, e.high);
   bool smaller = s.keys.size() > kMaxSortedKeys && first.useful() && narrow_all(s, first);
   if (!smaller) {
-    s.in.resize(s.keys.size());
-    std::iota(s.in.begin(), s.in.end(), 0u);
+    s.remaining.resize(s.keys.size());
+    std::iota(s.remaining.begin(), s.remaining.end(), 0u);
   }
-  while (smaller && s.in.size() > kMaxSortedKeys) {
+  while (smaller && s.remaining.size() > kMaxSortedKeys) {
     float low = kInfinity, high = -kInfinity;
-    for (const uint32_t i : s.in) low = std::min(low, s.keys[i]), high = std::max(high, s.keys[i]);
+    for (const uint32_t i : s.remaining) low = std::min(low, s.keys[i]), high = std::max(high, s.keys[i]);
     const Buckets next(low, high);
     smaller = next.useful() && narrow(s, next);
   }
@@ -128,7 +128,7 @@ Rank find_few(std::span<const float> keys, size_t count) {
   Search s{keys, {}, {}, static_cast<double>(count)};
   const auto take = [&](size_t from, size_t to) {
     for (size_t i = from; i < to; ++i)
-      if (keys[i] >= bound) s.in.push_back(static_cast<uint32_t>(i));
+      if (keys[i] >= bound) s.remaining.push_back(static_cast<uint32_t>(i));
   };
   for (size_t b = 0; b < maxima.size(); ++b)
     if (maxima[b] >= bound) take(b * kBlock, (b + 1) * kBlock);
@@ -140,7 +140,8 @@ Rank find_few(std::span<const float> keys, size_t count) {
 
 Rank rank_of_count(std::span<const float> keys, const Extremes& e, size_t count) {
   count = std::min(std::max<size_t>(count, 1), keys.size());
-  if (count * kBlock * 8 <= keys.size()) return find_few(keys, count);
+  const bool few = count * kBlock * 8 <= keys.size();  // most blocks are skipped
+  if (few) return find_few(keys, count);
   return find_rank({keys, {}, {}, static_cast<double>(count)}, e);
 }
 
