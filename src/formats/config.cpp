@@ -52,16 +52,16 @@ std::string likely_cause(std::string_view text) {
 // Python writes Infinity and -Infinity, which are not JSON. Here they become {"__float__": "Infinity"}, as
 // newer transformers write them.
 std::string with_tagged_infinity(std::string_view text) {
-  constexpr std::string_view kName = "Infinity";
+  constexpr std::string_view kInfinity = "Infinity";
   std::string out;
-  bool quoted = false;
+  bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') quoted = !quoted;
-    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
-    const bool negative = !quoted && text[i] == '-';
-    if (!quoted && text.substr(i + (negative ? 1 : 0)).starts_with(kName)) {
-      out += fmt::format("{{\"__float__\": \"{}{}\"}}", negative ? "-" : "", kName);
-      i += kName.size() - (negative ? 0 : 1);
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    const bool negative = !in_string && text[i] == '-';
+    if (!in_string && text.substr(i + (negative ? 1 : 0)).starts_with(kInfinity)) {
+      out += fmt::format("{{\"__float__\": \"{}{}\"}}", negative ? "-" : "", kInfinity);
+      i += kInfinity.size() - (negative ? 0 : 1);
     } else {
       out += text[i];
     }
@@ -96,11 +96,11 @@ Result<Config> Config::read(const std::string& folder, const std::string& file) 
 }
 
 Result<Config> Config::parse(std::string_view text, const std::string& place) {
-  std::string tagged;
+  std::string tagged_text;
   if (text.size() <= kLimits.bytes && text.find("Infinity") != text.npos)
-    tagged = with_tagged_infinity(text), text = tagged;
+    tagged_text = with_tagged_infinity(text), text = tagged_text;
   JsonLimits limits = kLimits;
-  if (!tagged.empty()) limits.bytes = tagged.size();
+  if (!tagged_text.empty()) limits.bytes = tagged_text.size();
   MAKAR_TRY(Json json, parse_json(text, place, limits));
   const bool is_object = json.is_object() && !json.contains("__float__");  // a file of one Infinity
   if (!is_object) return error_at(place, "must be a JSON object, found {}", value_text(json));

@@ -26,13 +26,13 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
   if (count > kMaxFiles || number < 0 || number >= count)
     return error_at(path, "is marked as file {} of {}; a model has at most {} files", number, count,
                     kMaxFiles);
-  const std::string own = ending(number + 1, count);
-  if (!path.ends_with(own))
+  const std::string expected_ending = ending(number + 1, count);
+  if (!path.ends_with(expected_ending))
     return error_at(
         path,
         "is file {} of {} of a split model, whose files are found by name; rename it so that it ends in {}",
-        number + 1, count, quote(own));
-  const std::string stem = path.substr(0, path.size() - own.size());
+        number + 1, count, quote(expected_ending));
+  const std::string stem = path.substr(0, path.size() - expected_ending.size());
   if (number != 0)
     return error_at(path, "is file {} of {} of a split model; pass the first file, {}", number + 1, count,
                     quote(stem + ending(1, count)));

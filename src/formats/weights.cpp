@@ -144,17 +144,17 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
   for (const auto& shard : shards) {
     MAKAR_TRY(auto file, open_file(folder + "/" + shard));
     for (const auto& name : file->names()) {
-      const auto mapped = map.find(name);
-      if (mapped == map.end())
+      const auto index_entry = map.find(name);
+      if (index_entry == map.end())
         return error_at(file->place(),
                         "has tensor {}, which is not in the weight_map of {}; index and shards come from "
                         "different saves",
                         quote(name), name_of(index));
       // A tensor that is missing from its shard is reported below; here it can only be a second copy.
-      if (mapped->second != shard)
+      if (index_entry->second != shard)
         return error_at(file->place(),
                         "has tensor {}, which {} maps to {}; a tensor must be in one shard only", quote(name),
-                        name_of(index), quote(mapped->second));
+                        name_of(index), quote(index_entry->second));
     }
     weights.add(std::move(file));
   }

@@ -10,8 +10,8 @@ namespace makar {
 namespace {
 
 // The signatures of the records of an archive, and their lengths without names and extra fields.
-constexpr uint32_t kLocal = 0x04034b50, kCentral = 0x02014b50, kEnd = 0x06054b50, kEnd64 = 0x06064b50,
-                   kLocator64 = 0x07064b50;
+constexpr uint32_t kLocalSignature = 0x04034b50, kCentralSignature = 0x02014b50, kEndSignature = 0x06054b50,
+                   kEnd64Signature = 0x06064b50, kLocator64Signature = 0x07064b50;
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
 constexpr size_t kMaxFiles = 1'000'000;
 
@@ -22,9 +22,9 @@ class ZipReader {
   Result<ZipFiles> run() {
     MAKAR_TRY(const size_t end, find_end());
     uint64_t count = get<uint16_t>(end + 10), at = get<uint32_t>(end + 16);
-    if (end >= kLocatorBytes && get<uint32_t>(end - kLocatorBytes) == kLocator64) {
+    if (end >= kLocatorBytes && get<uint32_t>(end - kLocatorBytes) == kLocator64Signature) {
       const auto end64 = get<uint64_t>(end - kLocatorBytes + 8);
-      if (!fits(end64, kEnd64Bytes) || get<uint32_t>(end64) != kEnd64)
+      if (!fits(end64, kEnd64Bytes) || get<uint32_t>(end64) != kEnd64Signature)
         return broken(end - kLocatorBytes, "points to a zip64 directory that is not there");
       count = get<uint64_t>(end64 + 32), at = get<uint64_t>(end64 + 48);
     }
@@ -54,13 +54,13 @@ class ZipReader {
     if (bytes_.size() >= kEndBytes) {
       const size_t last = bytes_.size() - kEndBytes, first = last - std::min<size_t>(last, 65535);
       for (size_t at = last + 1; at-- > first;)
-        if (get<uint32_t>(at) == kEnd) return at;
+        if (get<uint32_t>(at) == kEndSignature) return at;
     }
     return error_at(place_, "the zip archive has no directory at its end; the download is incomplete");
   }
 
   Status read_entry(uint64_t& at, ZipFiles& files) const {
-    if (!fits(at, kCentralBytes) || get<uint32_t>(at) != kCentral)
+    if (!fits(at, kCentralBytes) || get<uint32_t>(at) != kCentralSignature)
       return broken(at, "is not an entry of the directory");
     const auto method = get<uint16_t>(at + 10), name_bytes = get<uint16_t>(at + 28),
                extra_bytes = get<uint16_t>(at + 30), comment_bytes = get<uint16_t>(at + 32);
@@ -76,7 +76,7 @@ class ZipReader {
                       "compression: unpack it and save it again with torch.save",
                       quote(name));
     if (compressed != size) return broken(at, "has two different sizes for a stored file");
-    if (!fits(local, kLocalBytes) || get<uint32_t>(local) != kLocal)
+    if (!fits(local, kLocalBytes) || get<uint32_t>(local) != kLocalSignature)
       return broken(at, "points to a file that is not there");
     const uint64_t data = local + kLocalBytes + get<uint16_t>(local + 26) + get<uint16_t>(local + 28);
     if (!fits(data, size)) return broken(at, "has a file that extends past the end of the archive");

@@ -82,14 +82,14 @@ WeightMemory weight_memory(Model& model) {
   });
   std::stable_sort(matrices.begin(), matrices.end(),
                    [](const Matrix& a, const Matrix& b) { return a.count > b.count; });
-  WeightMemory need;
-  need.tables = table_bytes(model);
+  WeightMemory memory;
+  memory.tables = table_bytes(model);
   for (const Matrix& matrix : matrices) {
-    need.packed += matrix.packed;
-    need.peak = std::max(need.peak, need.packed - need.freed + matrix.mapped);
-    need.freed += matrix.freed;
+    memory.packed += matrix.packed;
+    memory.peak = std::max(memory.peak, memory.packed - memory.freed + matrix.mapped);
+    memory.freed += matrix.freed;
   }
-  return need;
+  return memory;
 }
 
 int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
@@ -108,11 +108,11 @@ int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
 
 Status admit_model(Model& model, const std::string& name, const MemoryBudget& budget) {
   if (budget.bytes <= 0) return Done{};
-  const WeightMemory need = weight_memory(model);
-  const int64_t resident = resident_memory().now, weights = need.packed + need.tables;
+  const WeightMemory memory = weight_memory(model);
+  const int64_t resident = resident_memory().now, weights = memory.packed + memory.tables;
   const int64_t step = step_bytes(model.spec(), kMinStepRows), page = page_bytes(model.spec(), budget.cache);
-  const int64_t rest = resident - need.freed;
-  const int64_t min = std::max(resident + need.peak, rest + weights + step + page);
+  const int64_t rest = resident - memory.freed;
+  const int64_t min = std::max(resident + memory.peak, rest + weights + step + page);
   if (min > budget.bytes) return too_small(name, budget, rest, weights, kMinStepRows, step, page, min);
   BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - resident));
   return Done{};

@@ -42,10 +42,10 @@ Status put_llama3(const Gguf& file, const GgufTensor& tensor, Json& config) {
   for (int64_t original = 16; original <= 1 << 20; original *= 2) {
     o.original_positions = original;
     const std::vector<float> expected = factors_of(o);
-    bool same = true;
-    for (int64_t i = 0; i < t.count() && same; ++i)
-      same = std::abs(expected[static_cast<size_t>(i)] - t.f32()[i]) <= 1e-4f * std::abs(t.f32()[i]);
-    if (!same) continue;
+    bool equal = true;
+    for (int64_t i = 0; i < t.count() && equal; ++i)
+      equal = std::abs(expected[static_cast<size_t>(i)] - t.f32()[i]) <= 1e-4f * std::abs(t.f32()[i]);
+    if (!equal) continue;
     config["rope_scaling"] = {{"rope_type", "llama3"},
                               {"factor", o.factor},
                               {"low_freq_factor", 1.0},
@@ -137,13 +137,13 @@ Status put_rope_fields(const ModelSpec& spec, const std::string& architecture, G
 std::vector<NamedTensor> gguf_rope_tensors(const ModelSpec& spec) {
   const auto& rope = gguf::rotary_attention(spec).rope;
   if (!rope) return {};
-  const auto named = [](const char* name, const std::vector<float>& values) {
+  const auto tensor_of = [](const char* name, const std::vector<float>& values) {
     return NamedTensor{name, Tensor::from({static_cast<int64_t>(values.size())}, values)};
   };
-  if (rope->scaling == ops::RopeScaling::kLlama3) return {named(kFactors, factors_of(*rope))};
+  if (rope->scaling == ops::RopeScaling::kLlama3) return {tensor_of(kFactors, factors_of(*rope))};
   if (rope->scaling != ops::RopeScaling::kLongRope) return {};
-  return {named(kShort, {rope->short_factors.begin(), rope->short_factors.end()}),
-          named(kLong, {rope->long_factors.begin(), rope->long_factors.end()})};
+  return {tensor_of(kShort, {rope->short_factors.begin(), rope->short_factors.end()}),
+          tensor_of(kLong, {rope->long_factors.begin(), rope->long_factors.end()})};
 }
 
 }  // namespace makar

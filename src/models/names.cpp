@@ -198,9 +198,8 @@ Tensor reorder_rotary_rows(const Tensor& x, int64_t heads, bool to_file) {
   Tensor y = Tensor::empty(x.shape(), x.dtype());
   for (int64_t r = 0; r < rows; ++r) {
     const int64_t in_head = r % head_rows, file_row = r - in_head + in_head % half * 2 + in_head / half;
-    const auto our_offset = static_cast<size_t>(r) * row, their_offset = static_cast<size_t>(file_row) * row;
-    std::memcpy(y.raw() + (to_file ? their_offset : our_offset),
-                x.raw() + (to_file ? our_offset : their_offset), row);
+    const auto offset = static_cast<size_t>(r) * row, file_offset = static_cast<size_t>(file_row) * row;
+    std::memcpy(y.raw() + (to_file ? file_offset : offset), x.raw() + (to_file ? offset : file_offset), row);
   }
   return y;
 }
@@ -211,12 +210,12 @@ Tensor plus(const Tensor& x, float offset) {
   return y;
 }
 
-std::vector<Tensor> parts_of(const Tensor& theirs, const NamedSlice& slice) {
-  if (slice.ours.size() == 1) return {theirs.reshape(slice.ours[0]->shape)};
+std::vector<Tensor> parts_of(const Tensor& file_tensor, const NamedSlice& slice) {
+  if (slice.ours.size() == 1) return {file_tensor.reshape(slice.ours[0]->shape)};
   std::vector<Tensor> parts;
-  for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, theirs.dtype()));
-  each_range(slice, theirs.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
-    std::memcpy(parts[p].raw() + to, theirs.raw() + from, size);
+  for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, file_tensor.dtype()));
+  each_range(slice, file_tensor.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
+    std::memcpy(parts[p].raw() + to, file_tensor.raw() + from, size);
   });
   return parts;
 }
@@ -230,17 +229,17 @@ std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice) {
   }
   if (slice.negative_exp) return {negative_exp(stored, true).reshape(slice.ours[0]->shape)};
   const bool split = slice.split_heads > 0 && stored.rank() == 3;
-  const Tensor theirs = split ? stored.reshape({stored.dim(0), stored.dim(1) * stored.dim(2)}) : stored;
+  const Tensor file_tensor = split ? stored.reshape({stored.dim(0), stored.dim(1) * stored.dim(2)}) : stored;
   if (slice.experts > 0) {
     std::vector<Tensor> expert_parts;
     for (int64_t e = 0; e < slice.experts; ++e) {
       const NamedSlice one = one_expert(slice, e);
-      for (const Tensor& part : cut(theirs.slice(e, e + 1).reshape(one.shape()).clone(), one))
+      for (const Tensor& part : cut(file_tensor.slice(e, e + 1).reshape(one.shape()).clone(), one))
         expert_parts.push_back(part);
     }
     return expert_parts;
   }
-  std::vector<Tensor> parts = parts_of(slice.transpose ? transposed(theirs) : theirs, slice);
+  std::vector<Tensor> parts = parts_of(slice.transpose ? transposed(file_tensor) : file_tensor, slice);
   for (Tensor& part : parts) {
     if (slice.paired_heads > 0) part = reorder_rotary_rows(part, slice.paired_heads, false);
     if (slice.offset != 0) part = plus(part, -slice.offset);
@@ -260,29 +259,29 @@ Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
     }
     return stacked;
   }
-  std::vector<Tensor> ours;
-  for (const Tensor& part : parts) ours.push_back(part.host());
-  Tensor theirs = ours[0];
-  if (ours.size() > 1) {
+  std::vector<Tensor> host_parts;
+  for (const Tensor& part : parts) host_parts.push_back(part.host());
+  Tensor file_tensor = host_parts[0];
+  if (host_parts.size() > 1) {
     Shape shape = slice.shape();
     if (slice.transpose) std::swap(shape[0], shape[1]);
-    theirs = Tensor::empty(shape, ours[0].dtype());
-    each_range(slice, theirs.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
-      std::memcpy(theirs.raw() + to, ours[p].raw() + from, size);
+    file_tensor = Tensor::empty(shape, host_parts[0].dtype());
+    each_range(slice, file_tensor.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
+      std::memcpy(file_tensor.raw() + to, host_parts[p].raw() + from, size);
     });
   }
   if (slice.stacked_heads > 0) {
-    const Shape s = theirs.shape();
-    theirs = theirs.reshape({slice.stacked_heads, s[0] / slice.stacked_heads, s[1]});
-    return slice.transpose ? each_transposed(theirs) : theirs;
+    const Shape s = file_tensor.shape();
+    file_tensor = file_tensor.reshape({slice.stacked_heads, s[0] / slice.stacked_heads, s[1]});
+    return slice.transpose ? each_transposed(file_tensor) : file_tensor;
   }
-  if (slice.negative_exp) theirs = negative_exp(theirs, false);
-  if (slice.file_rows > 0) return theirs.reshape(slice.shape());
-  if (slice.skipped_rows > 0) theirs = theirs.slice(slice.skipped_rows, theirs.dim(0));
-  if (slice.paired_heads > 0) theirs = reorder_rotary_rows(theirs, slice.paired_heads, true);
-  if (slice.offset != 0) theirs = plus(theirs, slice.offset);
-  if (slice.transpose) theirs = transposed(theirs);
-  return slice.split_heads > 0 ? theirs.reshape(slice.shape()) : theirs;
+  if (slice.negative_exp) file_tensor = negative_exp(file_tensor, false);
+  if (slice.file_rows > 0) return file_tensor.reshape(slice.shape());
+  if (slice.skipped_rows > 0) file_tensor = file_tensor.slice(slice.skipped_rows, file_tensor.dim(0));
+  if (slice.paired_heads > 0) file_tensor = reorder_rotary_rows(file_tensor, slice.paired_heads, true);
+  if (slice.offset != 0) file_tensor = plus(file_tensor, slice.offset);
+  if (slice.transpose) file_tensor = transposed(file_tensor);
+  return slice.split_heads > 0 ? file_tensor.reshape(slice.shape()) : file_tensor;
 }
 
 }  // namespace makar

@@ -90,7 +90,7 @@ struct NamedSlice {
 std::vector<NamedSlice> expand(const std::vector<NameRule>& rules, const ParameterSet& set);
 
 // Splits a tensor of the file into parameters, and back.
-std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice);
-Tensor join(const std::vector<Tensor>& ours, const NamedSlice& slice);
+std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice);
+Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice);
 
 }  // namespace makar

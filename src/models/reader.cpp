@@ -115,14 +115,16 @@ void Reader::rope_scaling(ops::RopeOptions& o, int64_t max_positions, int64_t or
 std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int64_t max_positions,
                                              double partial, const char* layer_type, const char* theta_key) {
   ops::RopeOptions o;
-  const bool newer = config_.has("rope_parameters");
-  const char* key = newer ? "rope_parameters" : "rope_scaling";
+  const bool has_parameters = config_.has("rope_parameters");
+  const char* key = has_parameters ? "rope_parameters" : "rope_scaling";
   Config fields = take(config_.object_or_empty(key), Config());
-  if (newer && *layer_type && fields.has(layer_type)) fields = take(fields.object(layer_type), Config());
-  if (!newer && std::string(theta_key) != "rope_theta") fields = Config();
+  if (has_parameters && *layer_type && fields.has(layer_type))
+    fields = take(fields.object(layer_type), Config());
+  if (!has_parameters && std::string(theta_key) != "rope_theta") fields = Config();
   Reader r(fields);
-  o.theta = newer && fields.has("rope_theta") ? r.number_or("rope_theta", theta, 1.0, 1e12)
-                                              : number_or({theta_key, "rotary_emb_base"}, theta, 1.0, 1e12);
+  o.theta = has_parameters && fields.has("rope_theta")
+                ? r.number_or("rope_theta", theta, 1.0, 1e12)
+                : number_or({theta_key, "rotary_emb_base"}, theta, 1.0, 1e12);
   partial = r.has("partial_rotary_factor")
                 ? r.number_or("partial_rotary_factor", partial, 0.0, 1.0)
                 : number_or({"partial_rotary_factor", "rotary_pct"}, partial, 0.0, 1.0);

@@ -93,8 +93,8 @@ TEST(SafetensorsWriter, ReplacingAFileKeepsMappedViewsValid) {
   const std::vector<NamedTensor> before = {{"w", Tensor::full({4}, 1)}},
                                  after = {{"w", Tensor::full({2}, 2)}};
   ASSERT_TRUE(write_safetensors(folder / "m", before).ok());
-  const auto old = Safetensors::open(folder / "m");
-  const Tensor view = *(*old)->tensor("w");
+  const auto old_file = Safetensors::open(folder / "m");
+  const Tensor view = *(*old_file)->tensor("w");
   ASSERT_TRUE(write_safetensors(folder / "m", after).ok());
   EXPECT_EQ(view.f32()[3], 1.0f);
   EXPECT_EQ((*Safetensors::open(folder / "m"))->tensor("w")->f32()[1], 2.0f);

@@ -79,16 +79,16 @@ TEST(TorchFile, CodeIsRefusedByName) {
   EXPECT_NE(file.error().text().find("posix.system"), std::string::npos) << file.error().text();
   for (const char* name : {"builtins\neval", "os\nsystem", "torch\nload", "torch._utils\n_rebuild_tensor_v9",
                            "torch.storage\n_load_from_bytes", "nt\nsystem"}) {
-    std::string dotted = name;
-    dotted[dotted.find('\n')] = '.';
+    std::string dotted_name = name;
+    dotted_name[dotted_name.find('\n')] = '.';
     expect_error(kMagic + kVersion + kMachine + kProtocol2 + "c" + name + "\n" + text("x") + "\x85R.",
-                 dotted);
+                 dotted_name);
     // The same name from the stack.
-    const std::string full = name;
-    const size_t separator = full.find('\n');
-    expect_error(kMagic + kVersion + kMachine + "\x80\x04" + text(full.substr(0, separator)) +
-                     text(full.substr(separator + 1)) + "\x93" + text("x") + "\x85R.",
-                 dotted);
+    const std::string function = name;
+    const size_t separator = function.find('\n');
+    expect_error(kMagic + kVersion + kMachine + "\x80\x04" + text(function.substr(0, separator)) +
+                     text(function.substr(separator + 1)) + "\x93" + text("x") + "\x85R.",
+                 dotted_name);
   }
   for (const char* op : {"(ios\nsystem\n.", "(\x81.", "(o.", "\x82\x01."})
     expect_error(kMagic + kVersion + kMachine + kProtocol2 + op, "creates an object");

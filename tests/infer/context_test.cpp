@@ -49,22 +49,22 @@ TEST_F(ContextTest, LongTextsAreRejectedByDefault) {
 TEST_F(ContextTest, TruncatedTextsEqualNewTexts) {
   const LoadedModel loaded = llama(2);
   const Model& model = *loaded.model;
-  constexpr size_t kSize = 120, kNew = 200;
+  constexpr size_t kContext = 120, kNewTokens = 200;
   for (const int64_t length : {10, 119, 120, 121, 400}) {
     Ids text = random_ids(model.spec(), length, 2);
-    const auto o = options(ContextPolicy::kTruncateLeft, kNew);
+    const auto o = options(ContextPolicy::kTruncateLeft, kNewTokens);
     const auto got = generate(model, device_, text, o);
     ASSERT_TRUE(got.ok()) << got.error().text();
-    if (text.size() > kSize / 2)
-      text.erase(text.begin(), text.end() - kSize / 2);  // space for the generated tokens
+    if (text.size() > kContext / 2)
+      text.erase(text.begin(), text.end() - kContext / 2);  // space for the generated tokens
     Ids expected;
-    for (size_t i = 0; i < kNew; ++i) {
-      if (text.size() > kSize) text.erase(text.begin(), text.end() - kSize / 2);
+    for (size_t i = 0; i < kNewTokens; ++i) {
+      if (text.size() > kContext) text.erase(text.begin(), text.end() - kContext / 2);
       const auto row = logits_after(model, text);
       expected.push_back(std::max_element(row.begin(), row.end()) - row.begin());
       text.push_back(expected.back());
     }
-    EXPECT_EQ(Ids(got->end() - kNew, got->end()), expected) << length;
+    EXPECT_EQ(Ids(got->end() - kNewTokens, got->end()), expected) << length;
   }
 }
 
@@ -73,7 +73,7 @@ TEST_F(ContextTest, TruncatedTextsEqualNewTexts) {
 TEST_F(ContextTest, SinksAreTheFirstTokensRightBeforeTheWindow) {
   const LoadedModel loaded = llama(1);
   const Model& model = *loaded.model;
-  constexpr int64_t kSize = 120, kSinks = 4;
+  constexpr int64_t kContext = 120, kSinks = 4;
   const Ids ids = random_ids(model.spec(), 700, 3);
   EngineOptions o;
   o.context.policy = ContextPolicy::kSinks, o.step_tokens = 100;
@@ -83,10 +83,10 @@ TEST_F(ContextTest, SinksAreTheFirstTokensRightBeforeTheWindow) {
   engine.run();
   ASSERT_FALSE(job->error) << job->error->text();
   for (const int64_t at : {50, 119, 120, 121, 130, 250, 400, 698}) {
-    Ids visible(ids.begin(), ids.begin() + std::min(at + 1, kSize));
-    if (at + 1 > kSize) {
+    Ids visible(ids.begin(), ids.begin() + std::min(at + 1, kContext));
+    if (at + 1 > kContext) {
       visible.resize(kSinks);
-      visible.insert(visible.end(), ids.begin() + at + 1 - (kSize - kSinks), ids.begin() + at + 1);
+      visible.insert(visible.end(), ids.begin() + at + 1 - (kContext - kSinks), ids.begin() + at + 1);
     }
     const auto reference = logprobs(logits_after(model, visible), ids[static_cast<size_t>(at + 1)], 0);
     ASSERT_TRUE(reference.ok());
@@ -100,12 +100,12 @@ TEST_F(ContextTest, StreamsRunInBoundedMemory) {
     const LoadedModel loaded = small_model(small_config(family));
     const Model& model = *loaded.model;
     const Ids prompt = random_ids(model.spec(), 40, 5);
-    constexpr int64_t kSize = 150, kNew = 1500;
+    constexpr int64_t kContext = 150, kNewTokens = 1500;
     const auto run = [&](ContextPolicy policy, int64_t tokens, int64_t step, int64_t* max_pages) {
       Decoding d;
       d.max_new_tokens = tokens;
       EngineOptions o;
-      o.context = {policy, kSize, 4}, o.step_tokens = step, o.share_prefixes = false;
+      o.context = {policy, kContext, 4}, o.step_tokens = step, o.share_prefixes = false;
       Engine engine(model, device_, o);
       const auto job = make_job(model, o.context, prompt, d, {-1});
       engine.submit(job);
@@ -115,12 +115,12 @@ TEST_F(ContextTest, StreamsRunInBoundedMemory) {
       return job->answers()[0].ids();
     };
     int64_t max_pages = 0;
-    const Ids stream = run(ContextPolicy::kSinks, kNew, 512, &max_pages);
-    ASSERT_EQ(stream.size(), static_cast<size_t>(kNew));
+    const Ids stream = run(ContextPolicy::kSinks, kNewTokens, 512, &max_pages);
+    ASSERT_EQ(stream.size(), static_cast<size_t>(kNewTokens));
     EXPECT_LE(max_pages, 5) << family;  // one of the sinks, three of the window, one that is leaving it
-    EXPECT_EQ(run(ContextPolicy::kSinks, kNew, 7, nullptr), stream) << family;
-    const Ids bounded = run(ContextPolicy::kError, kSize - 40, 512, nullptr);
-    EXPECT_EQ(bounded, Ids(stream.begin(), stream.begin() + kSize - 40)) << family;
+    EXPECT_EQ(run(ContextPolicy::kSinks, kNewTokens, 7, nullptr), stream) << family;
+    const Ids short_answer = run(ContextPolicy::kError, kContext - 40, 512, nullptr);
+    EXPECT_EQ(short_answer, Ids(stream.begin(), stream.begin() + kContext - 40)) << family;
   }
 }
 

@@ -138,9 +138,9 @@ TEST_F(DecodingTest, ContrastiveSearchEqualsItsDefinition) {
     double best_score = -1e9;
     int64_t best = -1;
     for (size_t i = 0; i < kTop; ++i) {
-      Ids longer = text;
-      longer.push_back(order[i]);
-      const Tensor hidden = states(longer);
+      Ids extended = text;
+      extended.push_back(order[i]);
+      const Tensor hidden = states(extended);
       const auto candidate = unit(hidden, hidden.dim(0) - 1);
       double similarity = -1;
       for (int64_t j = 0; j + 1 < hidden.dim(0); ++j) {

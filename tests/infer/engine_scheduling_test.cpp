@@ -15,26 +15,27 @@ TEST_F(EngineTest, HigherPriorityPreemptsLower) {
     job->priority = priority;
     return job;
   };
-  Engine unloaded(model_, device_);
-  const auto undisturbed = request(60, 3, -1);
-  unloaded.submit(undisturbed);
-  unloaded.run();
+  Engine idle_engine(model_, device_);
+  const auto expected = request(60, 3, -1);
+  idle_engine.submit(expected);
+  idle_engine.run();
   EngineOptions o;
   o.max_branches = 1;
   Engine engine(model_, device_, o);
-  const auto low = request(60, 3, -1), equal = request(4, 1, -1), urgent = request(4, 1, 0);
-  engine.submit(low);
+  const auto low_priority = request(60, 3, -1), same_priority = request(4, 1, -1),
+             high_priority = request(4, 1, 0);
+  engine.submit(low_priority);
   for (int i = 0; i < 10; ++i) engine.step();
-  engine.submit(equal);
-  engine.submit(urgent);
+  engine.submit(same_priority);
+  engine.submit(high_priority);
   for (int i = 0; i < 10; ++i) engine.step();
-  EXPECT_TRUE(urgent->done());
-  EXPECT_FALSE(low->done());
-  EXPECT_FALSE(equal->done());
+  EXPECT_TRUE(high_priority->done());
+  EXPECT_FALSE(low_priority->done());
+  EXPECT_FALSE(same_priority->done());
   EXPECT_EQ(engine.stats().preempted, 1);
   engine.run();
-  EXPECT_TRUE(equal->done());
-  EXPECT_EQ(transcript(*low), transcript(*undisturbed));
+  EXPECT_TRUE(same_priority->done());
+  EXPECT_EQ(transcript(*low_priority), transcript(*expected));
 }
 
 // A text to embed or score is computed in chunks like a prompt.
@@ -42,24 +43,24 @@ TEST_F(EngineTest, LongTextsDoNotDelayShortRequests) {
   EngineOptions o;
   o.step_tokens = 8, o.decode_step_seconds = o.prompt_step_seconds = 100;
   Engine engine(model_, device_, o);
-  const auto encode = std::make_shared<EncodeJob>(random_ids(model_.spec(), 180, 1));
-  const auto scored = std::make_shared<ScoreJob>(random_ids(model_.spec(), 180, 2), 1);
-  engine.submit(encode);
-  engine.submit(scored);
+  const auto encode_job = std::make_shared<EncodeJob>(random_ids(model_.spec(), 180, 1));
+  const auto score_job = std::make_shared<ScoreJob>(random_ids(model_.spec(), 180, 2), 1);
+  engine.submit(encode_job);
+  engine.submit(score_job);
   engine.step();
   SampleRequest r;
   r.prompt = {4, 9, 6}, r.max_new_tokens = 6;
-  const auto sampled = std::make_shared<SampleJob>(r);
-  engine.submit(sampled);
+  const auto sample_job = std::make_shared<SampleJob>(r);
+  engine.submit(sample_job);
   for (int i = 0; i < 8; ++i) {
     const int64_t before = engine.stats().rows;
     engine.step();
     EXPECT_LE(engine.stats().rows - before, 8);
   }
-  EXPECT_TRUE(sampled->done());
-  EXPECT_FALSE(encode->done());
+  EXPECT_TRUE(sample_job->done());
+  EXPECT_FALSE(encode_job->done());
   engine.run();
-  EXPECT_TRUE(encode->done() && scored->done());
+  EXPECT_TRUE(encode_job->done() && score_job->done());
 }
 
 // Allows every token, but is not ready for `delay` polls before each.
@@ -88,7 +89,7 @@ TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
     if (delay >= 0) r.constraint = std::make_shared<DelayedConstraint>(delay);
     return std::make_shared<SampleJob>(r);
   };
-  const auto alone = [&](uint64_t seed) {
+  const auto transcript_alone = [&](uint64_t seed) {
     Engine engine(model_, device_);
     const auto job = request(seed, -1);
     engine.submit(job);
@@ -96,20 +97,21 @@ TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
     return transcript(*job);
   };
   Engine engine(model_, device_);
-  const auto delayed = request(1, 5), prompt = request(2, 0), plain = request(3, -1);
-  for (const auto& job : {delayed, prompt, plain}) engine.submit(job);
+  const auto slow_mask_job = request(1, 5), instant_mask_job = request(2, 0),
+             unconstrained_job = request(3, -1);
+  for (const auto& job : {slow_mask_job, instant_mask_job, unconstrained_job}) engine.submit(job);
   for (int i = 0; i < 12; ++i) {
     engine.step();
-    if (!plain->done()) EXPECT_FALSE(engine.all_blocked());
+    if (!unconstrained_job->done()) EXPECT_FALSE(engine.all_blocked());
   }
-  EXPECT_TRUE(plain->done() && prompt->done());
-  EXPECT_FALSE(delayed->done());
+  EXPECT_TRUE(unconstrained_job->done() && instant_mask_job->done());
+  EXPECT_FALSE(slow_mask_job->done());
   int idle = 0;
   while (engine.step()) idle += engine.all_blocked() ? 1 : 0;
   EXPECT_GT(idle, 0);
-  EXPECT_EQ(transcript(*delayed), alone(1));
-  EXPECT_EQ(transcript(*prompt), alone(2));
-  EXPECT_EQ(transcript(*plain), alone(3));
+  EXPECT_EQ(transcript(*slow_mask_job), transcript_alone(1));
+  EXPECT_EQ(transcript(*instant_mask_job), transcript_alone(2));
+  EXPECT_EQ(transcript(*unconstrained_job), transcript_alone(3));
 }
 
 // With pacing, short prompts finish before long ones, but do not take the slot of a job that is before them.

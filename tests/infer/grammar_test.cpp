@@ -150,18 +150,18 @@ TEST(GrammarState, EachVocabularyHasItsOwnMasks) {
 }
 
 TEST(HostileGrammar, HugeGrammarsCompileOrAreShortErrors) {
-  std::string deep = "root ::= ";
-  for (int i = 0; i < 100000; ++i) deep += "(";
+  std::string nested_rule = "root ::= ";
+  for (int i = 0; i < 100000; ++i) nested_rule += "(";
   std::string chain;  // each rule doubles the one before
   for (int i = 0; i < 60; ++i) chain += fmt::format("r{} ::= r{} r{}\n", i, i + 1, i + 1);
-  std::string wide = "root ::= ";
-  for (int i = 0; i < 100000; ++i) wide += "a | ";
+  std::string long_rule = "root ::= ";
+  for (int i = 0; i < 100000; ++i) long_rule += "a | ";
   const std::string grammars[] = {
-      deep,
+      nested_rule,
       "root ::= (((\"a\"{1000}){1000}){1000}){1000}",
       "root ::= \"a\"{1000000}",
       "root ::= " + std::string(2 << 20, ' '),
-      wide + "\"x\"\na ::= \"y\"",
+      long_rule + "\"x\"\na ::= \"y\"",
       "root ::= (\"a\"?){100000}",
       "root ::= " + std::string(300, '(') + "\"a\"" + std::string(300, ')'),
   };
@@ -195,15 +195,15 @@ TEST(HostileGrammar, AmbiguityAndDepthAreLimited) {
   bool accepted = true;
   for (int i = 0; i < 3000 && accepted; ++i) accepted = ways.accept("a");
   EXPECT_TRUE(accepted || ways.limit().has_value());
-  GrammarState deep(*Grammar::from_json_schema("{}"));
+  GrammarState nested_state(*Grammar::from_json_schema("{}"));
   int depth = 0;
-  while (depth < 100000 && deep.accept("[")) ++depth;
+  while (depth < 100000 && nested_state.accept("[")) ++depth;
   EXPECT_GT(depth, 300);
   EXPECT_LT(depth, 100000);
-  ASSERT_TRUE(deep.limit().has_value());
-  EXPECT_EQ(deep.limit()->kind, Error::Kind::kLimit);
-  GrammarState right(gbnf("root ::= \"a\" root | \"\""));  // lists by recursion stay shallow
-  for (int i = 0; i < 100000; ++i) ASSERT_TRUE(right.accept("a"));
+  ASSERT_TRUE(nested_state.limit().has_value());
+  EXPECT_EQ(nested_state.limit()->kind, Error::Kind::kLimit);
+  GrammarState list_state(gbnf("root ::= \"a\" root | \"\""));  // lists by recursion stay shallow
+  for (int i = 0; i < 100000; ++i) ASSERT_TRUE(list_state.accept("a"));
 }
 
 }  // namespace

@@ -116,9 +116,9 @@ TEST(GrammarWork, HostileGrammarsStayWithinTheirBudget) {
 
     if (full_budget.spent() < 20'000) continue;  // refused before any work
     WorkBudget small_budget(10'000);
-    const auto stopped = h.compile(h.text, {}, &small_budget);
-    ASSERT_FALSE(stopped.ok()) << h.name;
-    EXPECT_EQ(stopped.error().kind, Error::Kind::kLimit) << h.name;
+    const auto over_budget = h.compile(h.text, {}, &small_budget);
+    ASSERT_FALSE(over_budget.ok()) << h.name;
+    EXPECT_EQ(over_budget.error().kind, Error::Kind::kLimit) << h.name;
     EXPECT_LT(small_budget.spent(), full_budget.spent()) << h.name;
     WorkBudget cancelled(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(),
                          std::make_shared<std::atomic<bool>>(true));

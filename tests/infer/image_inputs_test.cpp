@@ -124,13 +124,13 @@ TEST(Images, WrongNumbersOfImagesAreErrors) {
   expect_error(captions, {4, 5}, 1, "reads no text");
   expect_error(captions, {}, 0, "none is given");
   expect_error(captions, {}, 2, "several are given");
-  ImageInputs two(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
+  ImageInputs two_images(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
   std::vector<int64_t> prompt = {4, 59, 5};
-  const Status placed = two.place(llava.model->spec(), prompt);
-  ASSERT_FALSE(placed.ok());
-  EXPECT_NE(placed.error().text().find("has 1 image token (id 59), but 2 images are given"),
+  const Status status = two_images.place(llava.model->spec(), prompt);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().text().find("has 1 image token (id 59), but 2 images are given"),
             std::string::npos)
-      << placed.error().text();
+      << status.error().text();
 }
 
 }  // namespace

@@ -127,17 +127,17 @@ std::vector<double> softmax_of(const std::vector<float>& logits) {
 
 // Examples from the literature.
 TEST(Sampler, TemperatureAndTopPMatchWorkedExamples) {
-  const std::vector<float> two = {std::log(0.4f), std::log(0.6f)};
-  EXPECT_NEAR(softmax_of(apply_options(sampling(0.5), two))[0], 0.31, 0.005);
-  EXPECT_NEAR(softmax_of(apply_options(sampling(0.2), two))[1], 0.88, 0.005);
-  EXPECT_EQ(sample(two, sampling(0), 0), 1);
-  std::vector<float> seven;
-  for (const float p : {0.30f, 0.25f, 0.20f, 0.15f, 0.05f, 0.03f, 0.02f}) seven.push_back(std::log(p));
+  const std::vector<float> two_logits = {std::log(0.4f), std::log(0.6f)};
+  EXPECT_NEAR(softmax_of(apply_options(sampling(0.5), two_logits))[0], 0.31, 0.005);
+  EXPECT_NEAR(softmax_of(apply_options(sampling(0.2), two_logits))[1], 0.88, 0.005);
+  EXPECT_EQ(sample(two_logits, sampling(0), 0), 1);
+  std::vector<float> logits;
+  for (const float p : {0.30f, 0.25f, 0.20f, 0.15f, 0.05f, 0.03f, 0.02f}) logits.push_back(std::log(p));
   auto o = sampling();
   o.top_p = 0.7;
-  const auto kept = softmax_of(apply_options(o, seven));
+  const auto probabilities = softmax_of(apply_options(o, logits));
   const double expected[] = {0.40, 0.33, 0.27, 0, 0, 0, 0};
-  for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(kept[i], expected[i], 0.005) << i;
+  for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(probabilities[i], expected[i], 0.005) << i;
 }
 
 TEST(Sampler, XtcAppliesWithItsProbability) {

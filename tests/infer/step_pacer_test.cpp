@@ -73,10 +73,10 @@ TEST(EnginePacing, AScoreTakesNoMoreOfAStepThanAPrompt) {
   }
   engine.submit(sample({4, 9, 6}, 200));
   for (int i = 0; i < 5; ++i) engine.step();
-  const auto scored = score();
-  engine.submit(scored);
+  const auto score_job = score();
+  engine.submit(score_job);
   double longest_step = 0;
-  while (!scored->done()) {
+  while (!score_job->done()) {
     const double before = cpu_seconds();
     engine.step();
     longest_step = std::max(longest_step, cpu_seconds() - before);

@@ -73,13 +73,13 @@ TEST_F(Adapters, PeftFilesRoundTrip) {
     // The same tensors, name for name and bit for bit.
     ScratchFolder folder;
     ASSERT_TRUE(save_adapter(loaded, *config, folder.path()).ok());
-    const auto ours = Safetensors::open(folder / "adapter_model.safetensors"),
-               theirs = Safetensors::open(kPeft + name + "/adapter_model.safetensors");
-    ASSERT_TRUE(ours.ok() && theirs.ok());
-    EXPECT_EQ((*ours)->names().size(), (*theirs)->names().size());
-    for (const auto& tensor : (*theirs)->names()) {
-      ASSERT_TRUE((*ours)->has(tensor)) << tensor;
-      EXPECT_TRUE(same_bits(*(*ours)->tensor(tensor), *(*theirs)->tensor(tensor))) << tensor;
+    const auto saved_file = Safetensors::open(folder / "adapter_model.safetensors"),
+               peft_file = Safetensors::open(kPeft + name + "/adapter_model.safetensors");
+    ASSERT_TRUE(saved_file.ok() && peft_file.ok());
+    EXPECT_EQ((*saved_file)->names().size(), (*peft_file)->names().size());
+    for (const auto& tensor : (*peft_file)->names()) {
+      ASSERT_TRUE((*saved_file)->has(tensor)) << tensor;
+      EXPECT_TRUE(same_bits(*(*saved_file)->tensor(tensor), *(*peft_file)->tensor(tensor))) << tensor;
     }
   }
 }
@@ -89,10 +89,10 @@ TEST_F(Adapters, MergedEqualsAttached) {
     SCOPED_TRACE(name);
     const LoadedModel loaded = base();
     ASSERT_TRUE(load_adapter(loaded, kPeft + name, device_).ok());
-    const Tensor attached = run(loaded);
+    const Tensor unmerged = run(loaded);
     merge_adapter(loaded, device_);
     const Tensor merged = run(loaded);
-    EXPECT_LT(relative_error(merged, attached), 2e-6);
+    EXPECT_LT(relative_error(merged, unmerged), 2e-6);
     // A merged model is an ordinary model: it saves and loads like one.
     ScratchFolder folder;
     ASSERT_TRUE(save_model(folder.path(), *loaded.model, *loaded.family).ok());
@@ -170,9 +170,9 @@ TEST_F(Adapters, MergingDropsPackedWeights) {
   const LoadedModel loaded = base();
   loaded.model->pack(device_);
   ASSERT_TRUE(load_adapter(loaded, kPeft + "lora-attention", device_).ok());
-  const Tensor attached = run(loaded);
+  const Tensor unmerged = run(loaded);
   merge_adapter(loaded, device_);
-  EXPECT_LT(relative_error(run(loaded), attached), 2e-6);
+  EXPECT_LT(relative_error(run(loaded), unmerged), 2e-6);
 }
 
 // Rows select among several loaded adapters; each row gets the same bits as with that adapter attached.

@@ -96,9 +96,9 @@ TEST_P(BitsBf16, BatchedSequencesEqualEachAlone) {
   const Tensor first = logits_bf16(model(), *device_, prefill, &cache),
                next = logits_bf16(model(), *device_, decode, &cache);
   for (size_t i = 0; i < kSequences; ++i) {
-    Batch alone;
-    alone.add(texts[i]);
-    const Tensor expected = logits_bf16(model(), *device_, alone);
+    Batch single;
+    single.add(texts[i]);
+    const Tensor expected = logits_bf16(model(), *device_, single);
     const auto last = static_cast<int64_t>(texts[i].size()) - 1, row = static_cast<int64_t>(i);
     EXPECT_TRUE(same_bits(rows_of(first, prefill.sequences[i]).clone(), expected.slice(0, last).clone()))
         << "prefill " << i;

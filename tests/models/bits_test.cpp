@@ -28,14 +28,14 @@ class Bits : public testing::TestWithParam<std::string> {
 INSTANTIATE_TEST_SUITE_P(Decoders, Bits, testing::ValuesIn(decoders()), test_name);
 
 TEST_P(Bits, AloneEqualsAmong32Others) {
-  const Tensor alone = logits(model_, device_, inputs_);
+  const Tensor expected = logits(model_, device_, inputs_);
   Inputs all;
   all.source = batch_with_others(model_.spec(), ids_, std::min<int64_t>(longest(model_.spec()), 90), 100);
-  EXPECT_TRUE(same_bits(rows_of(logits(model_, device_, all), all.source.sequences[kOwnIndex]), alone));
+  EXPECT_TRUE(same_bits(rows_of(logits(model_, device_, all), all.source.sequences[kOwnIndex]), expected));
 }
 
 TEST_P(Bits, ChunksAndSingleTokensEqualTheWholeText) {
-  const Tensor whole = logits(model_, device_, inputs_);
+  const Tensor expected_logits = logits(model_, device_, inputs_);
   const auto length = static_cast<int64_t>(ids_.size());
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}, length}) {
     KvCache cache(*model_.spec().decoder, 1);
@@ -44,7 +44,7 @@ TEST_P(Bits, ChunksAndSingleTokensEqualTheWholeText) {
       Inputs part;
       part.source.add({ids_.begin() + past, ids_.begin() + end}, past);
       part.source.sequences[0].past = past;
-      ASSERT_TRUE(same_bits(logits(model_, device_, part, &cache), whole.slice(past, end)))
+      ASSERT_TRUE(same_bits(logits(model_, device_, part, &cache), expected_logits.slice(past, end)))
           << "chunks of " << chunk << " at " << past;
     }
   }
@@ -57,7 +57,7 @@ TEST_P(Bits, BatchedRequestsEqualEachAlone) {
   struct Request {
     std::vector<int64_t> ids;
     int64_t chunk, first_step, past;
-    Tensor alone;
+    Tensor expected;
   };
   std::vector<Request> requests;
   for (const int64_t chunk : {int64_t{7}, int64_t{1}, int64_t{3}}) {
@@ -68,26 +68,26 @@ TEST_P(Bits, BatchedRequestsEqualEachAlone) {
               {}};
     Inputs in;
     in.source.add(r.ids);
-    r.alone = logits(model_, device_, in);
+    r.expected = logits(model_, device_, in);
     requests.push_back(std::move(r));
   }
   KvCache cache(*model_.spec().decoder, requests.size());
   for (int64_t step = 0; step < steps; ++step) {
-    Inputs together;
+    Inputs step_inputs;
     std::vector<size_t> active;
     for (size_t i = 0; i < requests.size(); ++i) {
       Request& r = requests[i];
       const int64_t end = std::min(r.past + r.chunk, steps);
       if (step < r.first_step || r.past == end) continue;
-      together.source.add({r.ids.begin() + r.past, r.ids.begin() + end}, r.past);
-      together.source.sequences.back().past = r.past, together.source.sequences.back().slot = i;
+      step_inputs.source.add({r.ids.begin() + r.past, r.ids.begin() + end}, r.past);
+      step_inputs.source.sequences.back().past = r.past, step_inputs.source.sequences.back().slot = i;
       active.push_back(i);
     }
-    const Tensor all = logits(model_, device_, together, &cache);
+    const Tensor all = logits(model_, device_, step_inputs, &cache);
     for (size_t k = 0; k < active.size(); ++k) {
-      const Sequence& s = together.source.sequences[k];
+      const Sequence& s = step_inputs.source.sequences[k];
       Request& r = requests[active[k]];
-      ASSERT_TRUE(same_bits(rows_of(all, s), r.alone.slice(s.past, s.past + s.length)))
+      ASSERT_TRUE(same_bits(rows_of(all, s), r.expected.slice(s.past, s.past + s.length)))
           << "request " << active[k] << " at " << s.past;
       r.past += s.length;
     }
@@ -102,13 +102,13 @@ TEST_P(Bits, SameBitsForAnyThreadCountAndPacking) {
     CpuDevice device(threads);
     EXPECT_TRUE(same_bits(logits(model_, device, all), expected)) << threads << " threads";
   }
-  const Tensor alone = logits(model_, device_, inputs_);
+  const Tensor expected_alone = logits(model_, device_, inputs_);
   model_.pack(device_);
   EXPECT_TRUE(same_bits(logits(model_, device_, all), expected)) << "packed, many rows";
-  EXPECT_TRUE(same_bits(logits(model_, device_, inputs_), alone)) << "packed";
+  EXPECT_TRUE(same_bits(logits(model_, device_, inputs_), expected_alone)) << "packed";
   Inputs one;
   one.source.add({ids_[0]});
-  EXPECT_TRUE(same_bits(logits(model_, device_, one), alone.slice(0, 1))) << "packed, one row";
+  EXPECT_TRUE(same_bits(logits(model_, device_, one), expected_alone.slice(0, 1))) << "packed, one row";
 }
 
 TEST_P(Bits, SavedAndLoadedGivesTheSameBits) {
@@ -177,16 +177,16 @@ TEST_P(EncoderBits, AloneEqualsAmong32Others) {
   const ModelSpec& spec = loaded.model->spec();
   const int64_t max_length = std::min<int64_t>(longest(spec), 140) - 2;
   const auto source = random_ids(spec, max_length, 1), target = random_ids(spec, max_length - 5, 2);
-  Inputs alone, all;
-  alone.source.add(source), alone.target.add(target);
+  Inputs single, all;
+  single.source.add(source), single.target.add(target);
   all.source = batch_with_others(spec, source, max_length, 100),
   all.target = batch_with_others(spec, target, max_length, 200);
-  const Sequence own = (spec.decoder ? all.target : all.source).sequences[kOwnIndex];
-  const Tensor expected = logits(*loaded.model, device_, alone);
-  EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, device_, all), own), expected));
+  const Sequence own_rows = (spec.decoder ? all.target : all.source).sequences[kOwnIndex];
+  const Tensor expected = logits(*loaded.model, device_, single);
+  EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, device_, all), own_rows), expected));
   for (const int threads : {1, 5}) {
     CpuDevice device(threads);
-    EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, device, all), own), expected))
+    EXPECT_TRUE(same_bits(rows_of(logits(*loaded.model, device, all), own_rows), expected))
         << threads << " threads";
   }
 }
@@ -198,7 +198,7 @@ TEST_P(CachedBits, CachedDecodingEqualsOneForwardPass) {
   const auto target = random_ids(spec, max_length, 2);
   Inputs in;
   in.source.add(random_ids(spec, max_length - 7, 1)), in.target.add(target);
-  const Tensor whole = logits(*loaded.model, device_, in);
+  const Tensor expected = logits(*loaded.model, device_, in);
   Context ctx{device_};
   for (const int64_t chunk : {1, 7}) {
     KvCache cache(*spec.decoder, 1);
@@ -210,7 +210,7 @@ TEST_P(CachedBits, CachedDecodingEqualsOneForwardPass) {
       part.add({target.begin() + past, target.begin() + end}, past);
       part.sequences[0].past = past;
       const Tensor got = loaded.model->lm_logits(ctx, loaded.model->decode(f, part, encoded, &in.source));
-      ASSERT_TRUE(same_bits(got, whole.slice(past, end))) << "chunks of " << chunk << " at " << past;
+      ASSERT_TRUE(same_bits(got, expected.slice(past, end))) << "chunks of " << chunk << " at " << past;
     }
   }
 }
@@ -234,8 +234,8 @@ Tensor llama_by_hand(Context& ctx, const Model& model, const std::vector<int64_t
       ops::rope(ctx, ops::linear(ctx, n, value(prefix + "attn.q.weight")), a.heads, *a.rope, table);
   const Tensor k =
       ops::rope(ctx, ops::linear(ctx, n, value(prefix + "attn.k.weight")), a.kv_heads, *a.rope, table);
-  const Tensor mixed = attend(q, k, ops::linear(ctx, n, value(prefix + "attn.v.weight")));
-  const Tensor y = ops::add(ctx, x, ops::linear(ctx, mixed, value(prefix + "attn.o.weight")));
+  const Tensor attended = attend(q, k, ops::linear(ctx, n, value(prefix + "attn.v.weight")));
+  const Tensor y = ops::add(ctx, x, ops::linear(ctx, attended, value(prefix + "attn.o.weight")));
   const Tensor m =
       ops::rms_norm(ctx, y, value(prefix + "norm2.weight"), model.spec().decoder->norm.eps, 0.0f);
   const Tensor gated =
@@ -298,12 +298,12 @@ TEST(BrokenBits, ADifferentTileOriginIsDetected) {
   const Tensor expected = logits(*loaded.model, device, in);
   // With makar's own attention, llama_by_hand equals the model bit for bit, so the results below differ only
   // in the order of keys.
-  const Tensor same =
+  const Tensor by_hand =
       llama_by_hand(ctx, *loaded.model, ids, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
         return ops::attention(ctx, q, k, v, {{0, 215, 0, 215, 0}},
                               {a.heads, a.kv_heads, a.head_dim, true, 0, a.scale, 0, 0});
       });
-  EXPECT_TRUE(same_bits(same, expected));
+  EXPECT_TRUE(same_bits(by_hand, expected));
   const auto tiled = [&](int64_t origin) {
     return llama_by_hand(ctx, *loaded.model, ids, [&](const Tensor& q, const Tensor& k, const Tensor& v) {
       return tiled_attention(q, k, v, a, origin, 32);

@@ -53,7 +53,7 @@ TEST_F(BrokenFolders, TheIntactFoldersLoad) {
   }
 }
 
-TEST_F(BrokenFolders, EachIsALocatedError) {
+TEST_F(BrokenFolders, EveryErrorNamesFileAndPlace) {
   std::vector<Case> table;
   for (const auto& part : {config_files(), config_fields(), weight_files(), tensors(), shards()})
     table.insert(table.end(), part.begin(), part.end());

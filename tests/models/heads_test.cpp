@@ -1,5 +1,4 @@
-// Norms of single heads (StableLM) and the heads of ModernBERT, each compared with a second
-// computation.
+// Norms per attention head (StableLM), output heads (ModernBERT), position biases (LaMDA).
 #include "kernels/cpu_device.h"
 #include "models/subjects.h"
 #include "scratch_folder.h"
@@ -16,32 +15,31 @@ Tensor outputs_of(const Model& model, Device& device, const char* name) {
   return model.outputs(ctx, model.hidden(f, inputs), inputs.source).at(name).clone();
 }
 
-// With the same weights, one parameter per head computes what one parameter of all heads computes.
+// One norm parameter per head and one for all heads, with the same values, give the same logits.
 TEST(StableLm, SeparateNormsPerHeadEqualOneParameter) {
   Json config = subject("golden/stablelm").model->spec().config;
   config["qk_layernorm"] = true;
-  const LoadedModel separate = small_model(config);
-  ModelSpec spec = separate.model->spec();
+  const LoadedModel per_head = small_model(config);
+  ModelSpec spec = per_head.model->spec();
   for (BlockSpec& b : spec.decoder->blocks) b.attention.qk_norm = QkNorm::kEachHead;
-  Model together(spec);
-  for (const auto& p : together.parameters().all()) {
-    if (const Parameter* same = separate.model->parameters().find(p->name)) {
-      p->value = same->value;
+  Model merged(spec);
+  for (const auto& p : merged.parameters().all()) {
+    if (const Parameter* shared = per_head.model->parameters().find(p->name)) {
+      p->value = shared->value;
       continue;
     }
     p->value = Tensor::empty(p->shape);  // [heads, head_dim]
     const std::string prefix = p->name.substr(0, p->name.size() - std::string("weight").size());
     for (int64_t h = 0; h < p->shape[0]; ++h) {
       const Tensor& head_norm =
-          separate.model->parameters().find(prefix + std::to_string(h) + ".weight")->value;
+          per_head.model->parameters().find(prefix + std::to_string(h) + ".weight")->value;
       for (int64_t i = 0; i < head_norm.count(); ++i)  // different for every head
         head_norm.f32()[i] = 0.5f + 0.1f * static_cast<float>(h) + 0.03f * static_cast<float>(i % 7);
       std::copy_n(head_norm.f32(), head_norm.count(), p->value.f32() + h * head_norm.count());
     }
   }
   CpuDevice device(1);
-  EXPECT_TRUE(
-      same_bits(outputs_of(*separate.model, device, "logits"), outputs_of(together, device, "logits")));
+  EXPECT_TRUE(same_bits(outputs_of(*per_head.model, device, "logits"), outputs_of(merged, device, "logits")));
 }
 
 TEST(StableLm, HeadNormsAreSavedUnderTransformersNames) {
@@ -119,9 +117,9 @@ TEST(ModernBert, HeadsComputeDenseActivationNormAndClassifier) {
         row[static_cast<size_t>(i)] = static_cast<float>(sum / 9);
       }
     const auto expected = head_by_hand(m, row.data(), c.parameter);
-    const bool answer = std::string(c.parameter) == "head.answer";
-    for (size_t l = 0; l < (answer ? 1 : expected.size()); ++l)
-      EXPECT_NEAR(got.f32()[l], expected[answer ? 1 : l], 1e-4 * (1 + std::abs(expected[l])));
+    const bool is_answer = std::string(c.parameter) == "head.answer";
+    for (size_t l = 0; l < (is_answer ? 1 : expected.size()); ++l)
+      EXPECT_NEAR(got.f32()[l], expected[is_answer ? 1 : l], 1e-4 * (1 + std::abs(expected[l])));
     // Saved and loaded under transformers' names.
     ScratchFolder folder;
     ASSERT_TRUE(save_model(folder.path(), m, *original.family).ok());

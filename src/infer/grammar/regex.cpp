@@ -108,18 +108,18 @@ class RegexReader {
   Result<ExprPtr> group(int depth) {
     s_.skip();
     if (s_.take("?")) {
-      const bool named =
+      const bool has_name =
           s_.take("P<") || (s_.peek() == '<' && s_.peek(1) != '=' && s_.peek(1) != '!' && s_.take("<"));
-      if (named) {
+      if (has_name) {
         while (!s_.done() && s_.peek() != '>') s_.skip();
         if (!s_.take(">")) return s_.error("the name of a group has no end");
       } else if (!s_.take(":")) {
         return s_.error("look-around and flags ((?{}) are not supported", s_.peek());
       }
     }
-    MAKAR_TRY(auto inside, alternatives(depth + 1));
+    MAKAR_TRY(auto content, alternatives(depth + 1));
     if (!s_.take(")")) return s_.error("a group has no ')'");
-    return inside;
+    return content;
   }
 
   // After a backslash: a character class or a single character.

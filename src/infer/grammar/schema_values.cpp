@@ -82,13 +82,13 @@ Result<ExprPtr> SchemaCompiler::plain(const Json& schema, const std::string& pat
 }
 
 void SchemaCompiler::note_unknown(const Json& schema, const std::string& path) {
-  static const std::set<std::string> kKnown = {
+  static const std::set<std::string> kKnownKeywords = {
       "type",    "enum",        "const",    "properties", "required",         "additionalProperties",
       "items",   "prefixItems", "minItems", "maxItems",   "minLength",        "maxLength",
       "pattern", "format",      "minimum",  "maximum",    "exclusiveMinimum", "exclusiveMaximum",
       "nullable"};
   for (const auto& [key, value] : schema.items())
-    if (!kKnown.count(key) && !is_annotation(key)) note(path, key);
+    if (!kKnownKeywords.count(key) && !is_annotation(key)) note(path, key);
 }
 
 Result<ExprPtr> SchemaCompiler::typed(const std::string& type, const Json& schema, const std::string& path,
@@ -121,9 +121,9 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
   if (!pattern.empty()) {
     for (const char* keyword : {"minLength", "maxLength"})
       if (schema.contains(keyword)) note(path, std::string(keyword) + " together with pattern or format");
-    auto inside = read_regex(pattern, limits_, work_, options);
-    if (!inside.ok()) return inside.error().in("schema " + path);
-    return sequence({literal("\""), *inside, literal("\"")});
+    auto content = read_regex(pattern, limits_, work_, options);
+    if (!content.ok()) return content.error().in("schema " + path);
+    return sequence({literal("\""), *content, literal("\"")});
   }
   if (!min && !max) return text_.string();
   return sequence(

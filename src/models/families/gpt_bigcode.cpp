@@ -7,10 +7,11 @@ namespace {
 Result<ModelSpec> read_gpt_bigcode(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "gpt_bigcode", "GPTBigCode");
-  const bool multi_query = r.flag_or("multi_query", true), scaled = r.flag_or("scale_attn_weights", true);
+  const bool multi_query = r.flag_or("multi_query", true),
+             scale_scores = r.flag_or("scale_attn_weights", true);
   for (BlockSpec& b : m.decoder->blocks) {
     if (multi_query) b.attention.kv_heads = 1;
-    if (!scaled) b.attention.scale = 1.0f;
+    if (!scale_scores) b.attention.scale = 1.0f;
     b.feed_forward.activation = r.activation("activation_function", "gelu_pytorch_tanh");
   }
   r.unsupported(r.flag_or("add_cross_attention", false), "add_cross_attention", "is not supported");
