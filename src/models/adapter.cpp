@@ -25,7 +25,7 @@ bool ends_with_module(const std::string& name, const std::string& module) {
 // A module in the files of the base model that an adapter changes; a fused module corresponds to several
 // Linears, which share A.
 struct Module {
-  std::string name;  // theirs, without ".weight"
+  std::string name;  // of the tensor in the file, without ".weight"
   NamedSlice slice;
   std::vector<Linear*> linears;
 };
@@ -42,11 +42,11 @@ std::vector<Module> linear_modules(const LoadedModel& loaded) {
   std::vector<Module> out;
   for (const NamedSlice& slice :
        expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
-    if (!slice.theirs.ends_with(".weight")) continue;
-    Module m{slice.theirs.substr(0, slice.theirs.size() - 7), slice, {}};
-    for (const Parameter* p : slice.ours)
+    if (!slice.tensor_name.ends_with(".weight")) continue;
+    Module m{slice.tensor_name.substr(0, slice.tensor_name.size() - 7), slice, {}};
+    for (const Parameter* p : slice.parameters)
       if (const auto it = by_weight.find(p); it != by_weight.end()) m.linears.push_back(it->second);
-    if (m.linears.size() == slice.ours.size()) out.push_back(std::move(m));
+    if (m.linears.size() == slice.parameters.size()) out.push_back(std::move(m));
   }
   return out;
 }
@@ -102,9 +102,9 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Devic
   for (const std::string& module : config.modules_to_save) {
     bool found = false;
     for (const auto& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
-      const size_t dot = slice.theirs.rfind('.');
-      if (!ends_with_module(slice.theirs.substr(0, dot), module)) continue;
-      for (Parameter* p : slice.ours) {
+      const size_t dot = slice.tensor_name.rfind('.');
+      if (!ends_with_module(slice.tensor_name.substr(0, dot), module)) continue;
+      for (Parameter* p : slice.parameters) {
         p->trainable = true;
         p->value = ops::decoded(device, p->value.to(device.memory()))
                        .clone();  // the base may be mapped or quantized
@@ -149,9 +149,9 @@ std::vector<std::string> target_names(const LoadedModel& loaded) {
     if (m.linears[0]->adapter()) adapted_modules.insert(m.name), names.push_back(m.name);
   for (const NamedSlice& slice :
        expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters()))
-    for (size_t dot = slice.theirs.rfind('.'); dot != std::string::npos && dot > 0;
-         dot = slice.theirs.rfind('.', dot - 1))
-      if (const std::string module = slice.theirs.substr(0, dot); !adapted_modules.contains(module))
+    for (size_t dot = slice.tensor_name.rfind('.'); dot != std::string::npos && dot > 0;
+         dot = slice.tensor_name.rfind('.', dot - 1))
+      if (const std::string module = slice.tensor_name.substr(0, dot); !adapted_modules.contains(module))
         for (const std::string& suffix : suffixes_of(module)) other_suffixes.insert(suffix);
   std::set<std::string> out;
   for (const std::string& name : names) {
@@ -283,10 +283,10 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
     }
   }
   for (const auto& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
-    if (!slice.ours[0]->trainable || slice.ours[0]->name.starts_with("adapter.")) continue;
-    MAKAR_TRY(const Tensor stored, read_tensor(*file, kPrefix + slice.theirs, slice.shape()));
+    if (!slice.parameters[0]->trainable || slice.parameters[0]->name.starts_with("adapter.")) continue;
+    MAKAR_TRY(const Tensor stored, read_tensor(*file, kPrefix + slice.tensor_name, slice.shape()));
     const auto parts = cut(stored, slice);
-    for (size_t i = 0; i < parts.size(); ++i) slice.ours[i]->value = parts[i];
+    for (size_t i = 0; i < parts.size(); ++i) slice.parameters[i]->value = parts[i];
     ++tensors_read;
   }
   if (tensors_read != file->names().size())

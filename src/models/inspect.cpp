@@ -186,7 +186,7 @@ Result<Inspection> inspect_model(const std::string& folder, const InspectOptions
   } else {
     out.warning = files.error().text();
     for (const auto& slice : expand(family->names(loaded.model->spec()), loaded.model->parameters()))
-      if (!slice.ours[0]->optional) leaves.push_back({slice.theirs, slice.shape(), ""});
+      if (!slice.parameters[0]->optional) leaves.push_back({slice.tensor_name, slice.shape(), ""});
   }
   out.spec = loaded.model->spec();
   count_parameters(*loaded.model, out);

@@ -40,7 +40,7 @@ Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const
   MAKAR_TRY(const Tensor stored, files.tensor(matched.name));
   const std::vector<Tensor> parts = cut(stored.reshape(slice.shape()), slice);
   for (size_t i = 0; i < parts.size(); ++i) {
-    Parameter& p = *slice.ours[i];
+    Parameter& p = *slice.parameters[i];
     Tensor t = parts[i];
     const bool keeps_file_type =
         !options.trainable && keeps_type(p, t.dtype()) && !(options.exact && files.is_packed(matched.name));
@@ -82,11 +82,11 @@ std::vector<NamedTensor> named_tensors(const Model& model, const Family& family,
   std::vector<NamedTensor> out;
   for (const NamedSlice& slice : expand(rules(model.spec()), model.parameters())) {
     std::vector<Tensor> parts;
-    for (const Parameter* p : slice.ours) {
+    for (const Parameter* p : slice.parameters) {
       const Tensor t = p->optional ? Tensor() : value(*p);
       if (t.defined()) parts.push_back(t);
     }
-    if (parts.size() == slice.ours.size()) out.push_back({slice.theirs, join(parts, slice)});
+    if (parts.size() == slice.parameters.size()) out.push_back({slice.tensor_name, join(parts, slice)});
   }
   return out;
 }

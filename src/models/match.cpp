@@ -81,7 +81,7 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   // A folder may use transformers' names in memory (fused experts, renamed layers).
   const auto missing = [&](const std::vector<NamedSlice>& list) {
     return std::any_of(list.begin(), list.end(), [&](const NamedSlice& s) {
-      return !s.ours[0]->optional && !files.has(file_name(s.theirs));
+      return !s.parameters[0]->optional && !files.has(file_name(s.tensor_name));
     });
   };
   if (!files.gguf() && family.names_in_memory && missing(slices))
@@ -90,8 +90,8 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   std::vector<MatchedTensor> out;
   std::unordered_set<std::string> matched_names;
   for (NamedSlice& slice : slices) {
-    const std::string name = file_name(slice.theirs);
-    if (slice.ours[0]->optional && !files.has(name)) continue;
+    const std::string name = file_name(slice.tensor_name);
+    if (slice.parameters[0]->optional && !files.has(name)) continue;
     if (files.is_packed(name)) slice.transpose = false;
     MAKAR_CHECK_OK(check_tensor(slice, name, files));
     matched_names.insert(name);

@@ -18,24 +18,29 @@ std::string replaced(std::string text, const std::string& placeholder, int64_t n
 }
 
 bool has(const NameRule& rule, const std::string& placeholder) {
-  return rule.ours[0].find(placeholder) != std::string::npos;
+  return rule.parameter_names[0].find(placeholder) != std::string::npos;
 }
 
 NameRule with_number(const NameRule& rule, const std::string& placeholder, int64_t number) {
   NameRule out = rule;
-  for (auto& name : out.ours) name = replaced(name, placeholder, number);
-  out.theirs = replaced(out.theirs, placeholder, number);
+  for (auto& name : out.parameter_names) name = replaced(name, placeholder, number);
+  out.tensor_name = replaced(out.tensor_name, placeholder, number);
   return out;
 }
 
 constexpr const char* kSuffixes[] = {".weight", ".bias", ""};
 
 NamedSlice slice_of(const NameRule& rule, const char* suffix) {
-  return {rule.theirs + suffix, {},
-          rule.groups,          rule.transpose,
-          rule.paired_heads,    rule.offset,
-          rule.skipped_rows,    rule.split_heads,
-          rule.stacked_heads,   rule.file_rows,
+  return {rule.tensor_name + suffix,
+          {},
+          rule.groups,
+          rule.transpose,
+          rule.paired_heads,
+          rule.offset,
+          rule.skipped_rows,
+          rule.split_heads,
+          rule.stacked_heads,
+          rule.file_rows,
           rule.negative_exp};
 }
 
@@ -44,13 +49,14 @@ bool add(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>&
   bool any = false;
   for (const char* suffix : kSuffixes) {
     NamedSlice slice = slice_of(rule, suffix);
-    for (const auto& name : rule.ours)
-      if (Parameter* p = set.find(name + suffix)) slice.ours.push_back(p);
-    if (slice.ours.empty()) continue;
+    for (const auto& name : rule.parameter_names)
+      if (Parameter* p = set.find(name + suffix)) slice.parameters.push_back(p);
+    if (slice.parameters.empty()) continue;
     any = true;
-    check(slice.ours.size() == rule.ours.size(), "parameters of a fused tensor are missing: " + slice.theirs);
-    slice.transpose = slice.transpose && slice.ours[0]->shape.rank() == 2;
-    if (slice.theirs.ends_with(".bias")) slice.offset = 0;
+    check(slice.parameters.size() == rule.parameter_names.size(),
+          "parameters of a fused tensor are missing: " + slice.tensor_name);
+    slice.transpose = slice.transpose && slice.parameters[0]->shape.rank() == 2;
+    if (slice.tensor_name.ends_with(".bias")) slice.offset = 0;
     out.push_back(std::move(slice));
   }
   return any;
@@ -63,10 +69,10 @@ void add_experts(const NameRule& rule, const ParameterSet& set, std::vector<Name
     const auto find = [&](const std::string& name) {
       return set.find(replaced(name, "{e}", slice.experts) + suffix);
     };
-    for (; find(rule.ours[0]); ++slice.experts)
-      for (const auto& name : rule.ours) slice.ours.push_back(find(name));
+    for (; find(rule.parameter_names[0]); ++slice.experts)
+      for (const auto& name : rule.parameter_names) slice.parameters.push_back(find(name));
     if (slice.experts == 0) continue;
-    slice.transpose = slice.transpose && slice.ours[0]->shape.rank() == 2;
+    slice.transpose = slice.transpose && slice.parameters[0]->shape.rank() == 2;
     out.push_back(std::move(slice));
   }
 }
@@ -74,7 +80,7 @@ void add_experts(const NameRule& rule, const ParameterSet& set, std::vector<Name
 void add_layer(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out) {
   if (!has(rule, "{e}")) {
     add(rule, set, out);
-  } else if (rule.theirs.find("{e}") == std::string::npos) {
+  } else if (rule.tensor_name.find("{e}") == std::string::npos) {
     add_experts(rule, set, out);
   } else {
     for (int64_t e = 0; add(with_number(rule, "{e}", e), set, out);) ++e;
@@ -94,8 +100,9 @@ int64_t layer_count(const ParameterSet& set) {
 // The tensor of one expert.
 NamedSlice one_expert(const NamedSlice& slice, int64_t e) {
   NamedSlice one = slice;
-  const auto per_expert = static_cast<std::ptrdiff_t>(slice.ours.size()) / slice.experts;
-  one.ours.assign(slice.ours.begin() + e * per_expert, slice.ours.begin() + (e + 1) * per_expert);
+  const auto per_expert = static_cast<std::ptrdiff_t>(slice.parameters.size()) / slice.experts;
+  one.parameters.assign(slice.parameters.begin() + e * per_expert,
+                        slice.parameters.begin() + (e + 1) * per_expert);
   one.experts = 0;
   return one;
 }
@@ -105,7 +112,8 @@ NamedSlice one_expert(const NamedSlice& slice, int64_t e) {
 std::vector<NameRule> with_names(std::vector<NameRule> rules, const std::vector<NameRule>& changes) {
   std::erase_if(rules, [&](const NameRule& rule) {
     return std::any_of(changes.begin(), changes.end(), [&](const NameRule& change) {
-      return std::find(change.ours.begin(), change.ours.end(), rule.ours[0]) != change.ours.end();
+      return std::find(change.parameter_names.begin(), change.parameter_names.end(),
+                       rule.parameter_names[0]) != change.parameter_names.end();
     });
   });
   rules.insert(rules.end(), changes.begin(), changes.end());
@@ -117,8 +125,8 @@ Shape NamedSlice::shape() const {
     const Shape one = one_expert(*this, 0).shape();
     return one.rank() == 1 ? Shape{experts, one[0]} : Shape{experts, one[0], one[1]};
   }
-  Shape s = ours[0]->shape;
-  for (size_t i = 1; i < ours.size(); ++i) s[0] += ours[i]->shape[0];
+  Shape s = parameters[0]->shape;
+  for (size_t i = 1; i < parameters.size(); ++i) s[0] += parameters[i]->shape[0];
   if (skipped_rows > 0) s[0] -= skipped_rows;
   if (stacked_heads > 0 && s.rank() == 2) {
     const int64_t head_rows = s[0] / stacked_heads;
@@ -164,8 +172,8 @@ template <class F>
 void each_range(const NamedSlice& slice, DType type, F&& body) {
   size_t at = 0;
   for (int64_t g = 0; g < slice.groups; ++g)
-    for (size_t p = 0; p < slice.ours.size(); ++p) {
-      const size_t size = bytes_of(type, slice.ours[p]->shape.count() / slice.groups);
+    for (size_t p = 0; p < slice.parameters.size(); ++p) {
+      const size_t size = bytes_of(type, slice.parameters[p]->shape.count() / slice.groups);
       body(p, static_cast<size_t>(g) * size, at, size);
       at += size;
     }
@@ -211,9 +219,9 @@ Tensor plus(const Tensor& x, float offset) {
 }
 
 std::vector<Tensor> parts_of(const Tensor& file_tensor, const NamedSlice& slice) {
-  if (slice.ours.size() == 1) return {file_tensor.reshape(slice.ours[0]->shape)};
+  if (slice.parameters.size() == 1) return {file_tensor.reshape(slice.parameters[0]->shape)};
   std::vector<Tensor> parts;
-  for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, file_tensor.dtype()));
+  for (const Parameter* p : slice.parameters) parts.push_back(Tensor::empty(p->shape, file_tensor.dtype()));
   each_range(slice, file_tensor.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
     std::memcpy(parts[p].raw() + to, file_tensor.raw() + from, size);
   });
@@ -225,9 +233,9 @@ std::vector<Tensor> parts_of(const Tensor& file_tensor, const NamedSlice& slice)
 std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice) {
   if (slice.stacked_heads > 0) {  // blocks cannot be transposed
     const Tensor matrices = slice.transpose && is_block(stored.dtype()) ? dequantized(stored) : stored;
-    return {(slice.transpose ? each_transposed(matrices) : matrices).reshape(slice.ours[0]->shape)};
+    return {(slice.transpose ? each_transposed(matrices) : matrices).reshape(slice.parameters[0]->shape)};
   }
-  if (slice.negative_exp) return {negative_exp(stored, true).reshape(slice.ours[0]->shape)};
+  if (slice.negative_exp) return {negative_exp(stored, true).reshape(slice.parameters[0]->shape)};
   const bool split = slice.split_heads > 0 && stored.rank() == 3;
   const Tensor file_tensor = split ? stored.reshape({stored.dim(0), stored.dim(1) * stored.dim(2)}) : stored;
   if (slice.experts > 0) {

@@ -1,8 +1,8 @@
 // The tensor names of a family's weight files, as one table for loading and saving.
 //
-// A rule maps one tensor of the file (`theirs`) to one or several parameters (`ours`). Names are modules:
-// ".weight", ".bias" and "" are tried as suffixes. "{}" is the layer, "{e}" the expert; with "{e}" only on
-// our side, the file has one tensor of all experts, [experts, ...].
+// A rule maps one tensor of the file to one or several parameters. Names are modules: ".weight", ".bias" and
+// "" are tried as suffixes. "{}" is the layer, "{e}" the expert; with "{e}" only in the names of the
+// parameters, the file has one tensor of all experts, [experts, ...].
 #pragma once
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@
 namespace makar {
 
 struct NameRule {
-  std::vector<std::string> ours;
-  std::string theirs;
+  std::vector<std::string> parameter_names;
+  std::string tensor_name;  // in the file
   // Several parameters in one tensor: split into `groups`, each with a slice of every parameter in turn
   // (query-key-value fused per head); 1 concatenates the parameters.
   int64_t groups = 1;
@@ -31,10 +31,14 @@ struct NameRule {
   int64_t stacked_heads = 0;
   int64_t file_rows = 0;      // > 0: the file has a matrix with this many rows, whatever the parameter's rank
   bool negative_exp = false;  // the file stores -exp of the parameter (Mamba's A)
-  NameRule(std::string o, std::string t, bool transposed = false)
-      : ours{std::move(o)}, theirs(std::move(t)), transpose(transposed) {}
-  NameRule(std::vector<std::string> o, std::string t, int64_t g, bool transposed = false)
-      : ours(std::move(o)), theirs(std::move(t)), groups(g), transpose(transposed) {}
+  NameRule(std::string parameter, std::string tensor, bool transposed = false)
+      : parameter_names{std::move(parameter)}, tensor_name(std::move(tensor)), transpose(transposed) {}
+  NameRule(std::vector<std::string> parameters, std::string tensor, int64_t group_count,
+           bool transposed = false)
+      : parameter_names(std::move(parameters)),
+        tensor_name(std::move(tensor)),
+        groups(group_count),
+        transpose(transposed) {}
   NameRule paired(int64_t heads) && {
     paired_heads = heads;
     return std::move(*this);
@@ -71,8 +75,8 @@ std::vector<NameRule> with_names(std::vector<NameRule> rules, const std::vector<
 
 // One tensor of the file and the parameters it contains.
 struct NamedSlice {
-  std::string theirs;
-  std::vector<Parameter*> ours;
+  std::string tensor_name;
+  std::vector<Parameter*> parameters;
   int64_t groups;
   bool transpose;
   int64_t paired_heads = 0;
@@ -82,7 +86,8 @@ struct NamedSlice {
   int64_t stacked_heads = 0;
   int64_t file_rows = 0;
   bool negative_exp = false;
-  int64_t experts = 0;  // > 0: the tensor's first dimension; each expert has ours.size() / experts parameters
+  int64_t experts =
+      0;  // > 0: the tensor's first dimension; each expert has parameters.size() / experts of them
   Shape shape() const;  // of the tensor in the file
 };
 

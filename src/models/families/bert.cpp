@@ -52,19 +52,19 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
 }
 
 std::vector<NameRule> bert_body_names(const std::string& prefix) {
-  const std::string ours = "encoder.layers.{}.", theirs = prefix + "encoder.layer.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = prefix + "encoder.layer.{}.";
   return {{"encoder.embed.tokens", prefix + "embeddings.word_embeddings"},
           {"encoder.embed.positions", prefix + "embeddings.position_embeddings"},
           {"encoder.embed.types", prefix + "embeddings.token_type_embeddings"},
           {"encoder.embed.norm", prefix + "embeddings.LayerNorm"},
-          {ours + "attn.q", theirs + "attention.self.query"},
-          {ours + "attn.k", theirs + "attention.self.key"},
-          {ours + "attn.v", theirs + "attention.self.value"},
-          {ours + "attn.o", theirs + "attention.output.dense"},
-          {ours + "norm1", theirs + "attention.output.LayerNorm"},
-          {ours + "ffn.up", theirs + "intermediate.dense"},
-          {ours + "ffn.down", theirs + "output.dense"},
-          {ours + "norm2", theirs + "output.LayerNorm"},
+          {layer + "attn.q", file_layer + "attention.self.query"},
+          {layer + "attn.k", file_layer + "attention.self.key"},
+          {layer + "attn.v", file_layer + "attention.self.value"},
+          {layer + "attn.o", file_layer + "attention.output.dense"},
+          {layer + "norm1", file_layer + "attention.output.LayerNorm"},
+          {layer + "ffn.up", file_layer + "intermediate.dense"},
+          {layer + "ffn.down", file_layer + "output.dense"},
+          {layer + "norm2", file_layer + "output.LayerNorm"},
           {"head.pooler", prefix + "pooler.dense"}};
 }
 

@@ -54,13 +54,13 @@ Result<ModelSpec> read_deberta_v2(const Config& config) {
 }
 
 std::vector<NameRule> deberta_v2_names(const ModelSpec&) {
-  const std::string ours = "encoder.layers.{}.", theirs = "deberta.encoder.layer.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = "deberta.encoder.layer.{}.";
   return with_names(bert_body_names("deberta."),
-                    {{ours + "attn.q", theirs + "attention.self.query_proj"},
-                     {ours + "attn.k", theirs + "attention.self.key_proj"},
-                     {ours + "attn.v", theirs + "attention.self.value_proj"},
-                     {ours + "attn.distance_key", theirs + "attention.self.pos_key_proj"},
-                     {ours + "attn.distance_query", theirs + "attention.self.pos_query_proj"},
+                    {{layer + "attn.q", file_layer + "attention.self.query_proj"},
+                     {layer + "attn.k", file_layer + "attention.self.key_proj"},
+                     {layer + "attn.v", file_layer + "attention.self.value_proj"},
+                     {layer + "attn.distance_key", file_layer + "attention.self.pos_key_proj"},
+                     {layer + "attn.distance_query", file_layer + "attention.self.pos_query_proj"},
                      {"encoder.conv", "deberta.encoder.conv.conv"},
                      {"encoder.conv.norm", "deberta.encoder.conv.LayerNorm"},
                      {"encoder.relative", "deberta.encoder.rel_embeddings"},

@@ -72,21 +72,21 @@ Result<ModelSpec> read_deepseek_v3(const Config& config) {
 }
 
 std::vector<NameRule> deepseek_attention_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.",
-                    shared = theirs + "mlp.shared_experts";
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.",
+                    file_shared = file_layer + "mlp.shared_experts";
   const bool low_rank = spec.decoder->first().attention.latent->query_rank > 0;
-  return {{ours + "attn.q_latent", theirs + "self_attn.q_a_proj"},
-          {ours + "attn.q_norm", theirs + "self_attn.q_a_layernorm"},
-          {ours + "attn.q", theirs + (low_rank ? "self_attn.q_b_proj" : "self_attn.q_proj")},
-          {ours + "attn.kv_latent", theirs + "self_attn.kv_a_proj_with_mqa"},
-          {ours + "attn.kv_norm", theirs + "self_attn.kv_a_layernorm"},
-          {{ours + "attn.k", ours + "attn.v"},
-           theirs + "self_attn.kv_b_proj",
+  return {{layer + "attn.q_latent", file_layer + "self_attn.q_a_proj"},
+          {layer + "attn.q_norm", file_layer + "self_attn.q_a_layernorm"},
+          {layer + "attn.q", file_layer + (low_rank ? "self_attn.q_b_proj" : "self_attn.q_proj")},
+          {layer + "attn.kv_latent", file_layer + "self_attn.kv_a_proj_with_mqa"},
+          {layer + "attn.kv_norm", file_layer + "self_attn.kv_a_layernorm"},
+          {{layer + "attn.k", layer + "attn.v"},
+           file_layer + "self_attn.kv_b_proj",
            spec.decoder->first().attention.heads},
-          {ours + "ffn.router_correction", theirs + "mlp.gate.e_score_correction_bias"},
-          {ours + "ffn.shared.gate", shared + ".gate_proj"},
-          {ours + "ffn.shared.up", shared + ".up_proj"},
-          {ours + "ffn.shared.down", shared + ".down_proj"}};
+          {layer + "ffn.router_correction", file_layer + "mlp.gate.e_score_correction_bias"},
+          {layer + "ffn.shared.gate", file_shared + ".gate_proj"},
+          {layer + "ffn.shared.up", file_shared + ".up_proj"},
+          {layer + "ffn.shared.down", file_shared + ".down_proj"}};
 }
 
 std::vector<NameRule> deepseek_names(const ModelSpec& spec) {

@@ -24,9 +24,9 @@ Result<ModelSpec> read_exaone4(const Config& config) {
 }
 
 std::vector<NameRule> exaone4_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return with_names(llama_names(spec), {{ours + "norm1_after", theirs + "post_attention_layernorm"},
-                                        {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
+  return with_names(llama_names(spec), {{layer + "norm1_after", file_layer + "post_attention_layernorm"},
+                                        {layer + "norm2_after", file_layer + "post_feedforward_layernorm"}});
 }
 
 // llama.cpp knows only the window of the 32B model, which it recognises by its 64 layers.

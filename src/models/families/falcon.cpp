@@ -54,18 +54,18 @@ Result<ModelSpec> read_falcon(const Config& config) {
 }
 
 std::vector<NameRule> falcon_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.h.{}.";
   const BlockSpec& b = spec.decoder->first();
   const bool two_norms = b.parallel && !b.shared_norm;
   return {{"decoder.embed.tokens", "transformer.word_embeddings"},
-          {ours + "norm1", theirs + (two_norms ? "ln_attn" : "input_layernorm")},
-          {ours + "norm2", theirs + (two_norms ? "ln_mlp" : "post_attention_layernorm")},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
-           theirs + "self_attention.query_key_value",
+          {layer + "norm1", file_layer + (two_norms ? "ln_attn" : "input_layernorm")},
+          {layer + "norm2", file_layer + (two_norms ? "ln_mlp" : "post_attention_layernorm")},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"},
+           file_layer + "self_attention.query_key_value",
            b.attention.kv_heads},
-          {ours + "attn.o", theirs + "self_attention.dense"},
-          {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
-          {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
+          {layer + "attn.o", file_layer + "self_attention.dense"},
+          {layer + "ffn.up", file_layer + "mlp.dense_h_to_4h"},
+          {layer + "ffn.down", file_layer + "mlp.dense_4h_to_h"},
           {"decoder.norm", "transformer.ln_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};

@@ -42,10 +42,10 @@ Result<ModelSpec> read_gemma3(const Config& config) {
 }
 
 std::vector<NameRule> gemma2_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return with_names(llama_names(spec), {{ours + "norm1_after", theirs + "post_attention_layernorm"},
-                                        {ours + "norm2", theirs + "pre_feedforward_layernorm"},
-                                        {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
+  return with_names(llama_names(spec), {{layer + "norm1_after", file_layer + "post_attention_layernorm"},
+                                        {layer + "norm2", file_layer + "pre_feedforward_layernorm"},
+                                        {layer + "norm2_after", file_layer + "post_feedforward_layernorm"}});
 }
 
 // query_pre_attn_scalar, which GGUF does not store: width / heads in the largest model, which is recognised

@@ -47,28 +47,28 @@ Result<ModelSpec> read_lfm2(const Config& config) {
 }
 
 std::vector<NameRule> lfm2_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return with_names(llama_names(spec), {{ours + "norm1", theirs + "operator_norm"},
-                                        {ours + "norm2", theirs + "ffn_norm"},
-                                        {ours + "attn.o", theirs + "self_attn.out_proj"},
-                                        {ours + "attn.q_norm", theirs + "self_attn.q_layernorm"},
-                                        {ours + "attn.k_norm", theirs + "self_attn.k_layernorm"},
-                                        {ours + "mixer.in", theirs + "conv.in_proj"},
-                                        {ours + "mixer.conv", theirs + "conv.conv"},
-                                        {ours + "mixer.out", theirs + "conv.out_proj"},
-                                        {ours + "ffn.gate", theirs + "feed_forward.w1"},
-                                        {ours + "ffn.up", theirs + "feed_forward.w3"},
-                                        {ours + "ffn.down", theirs + "feed_forward.w2"},
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
+  return with_names(llama_names(spec), {{layer + "norm1", file_layer + "operator_norm"},
+                                        {layer + "norm2", file_layer + "ffn_norm"},
+                                        {layer + "attn.o", file_layer + "self_attn.out_proj"},
+                                        {layer + "attn.q_norm", file_layer + "self_attn.q_layernorm"},
+                                        {layer + "attn.k_norm", file_layer + "self_attn.k_layernorm"},
+                                        {layer + "mixer.in", file_layer + "conv.in_proj"},
+                                        {layer + "mixer.conv", file_layer + "conv.conv"},
+                                        {layer + "mixer.out", file_layer + "conv.out_proj"},
+                                        {layer + "ffn.gate", file_layer + "feed_forward.w1"},
+                                        {layer + "ffn.up", file_layer + "feed_forward.w3"},
+                                        {layer + "ffn.down", file_layer + "feed_forward.w2"},
                                         {"decoder.norm", "model.embedding_norm"}});
 }
 
 std::vector<NameRule> lfm2_gguf_names(const ModelSpec& m) {
-  const std::string ours = "decoder.layers.{}.mixer.", theirs = "blk.{}.shortconv.";
+  const std::string mixer = "decoder.layers.{}.mixer.", file_mixer = "blk.{}.shortconv.";
   std::vector<NameRule> rules =
       with_names(gguf::plain_names(m), {{"decoder.norm", "token_embd_norm"},  // llama.cpp's name for it
-                                        {ours + "in", theirs + "in_proj"},
-                                        {ours + "out", theirs + "out_proj"}});
-  rules.push_back(NameRule(ours + "conv.weight", theirs + "conv.weight").as_matrix(m.main().width));
+                                        {mixer + "in", file_mixer + "in_proj"},
+                                        {mixer + "out", file_mixer + "out_proj"}});
+  rules.push_back(NameRule(mixer + "conv.weight", file_mixer + "conv.weight").as_matrix(m.main().width));
   return rules;
 }
 

@@ -51,7 +51,7 @@ Result<ModelSpec> read_llava(const Config& config) {
 std::vector<NameRule> llava_rules(const ModelSpec& spec, const char* tower) {
   std::vector<NameRule> rules = clip_vision_names(tower);
   for (NameRule rule : llava_text(spec.config)->family->names(spec)) {
-    rule.theirs = "language_model." + rule.theirs;
+    rule.tensor_name = "language_model." + rule.tensor_name;
     rules.push_back(rule);
   }
   rules.insert(rules.end(), {{"head.project1", "multi_modal_projector.linear_1"},

@@ -77,18 +77,19 @@ Result<ModelSpec> read_mamba2(const Config& config) {
 }
 
 std::vector<NameRule> mamba_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", mixer = ours + "mixer.", theirs = "backbone.layers.{}.";
+  const std::string layer = "decoder.layers.{}.", mixer = layer + "mixer.",
+                    file_layer = "backbone.layers.{}.";
   return {{"decoder.embed.tokens", "backbone.embeddings"},
-          {ours + "norm1", theirs + "norm"},
-          {mixer + "in", theirs + "mixer.in_proj"},
-          {mixer + "conv", theirs + "mixer.conv1d"},
-          {mixer + "x", theirs + "mixer.x_proj"},
-          {mixer + "dt", theirs + "mixer.dt_proj"},
-          {mixer + "dt_bias", theirs + "mixer.dt_bias"},
-          {mixer + "a_log", theirs + "mixer.A_log"},
-          {mixer + "d", theirs + "mixer.D"},
-          {mixer + "norm", theirs + "mixer.norm"},
-          {mixer + "out", theirs + "mixer.out_proj"},
+          {layer + "norm1", file_layer + "norm"},
+          {mixer + "in", file_layer + "mixer.in_proj"},
+          {mixer + "conv", file_layer + "mixer.conv1d"},
+          {mixer + "x", file_layer + "mixer.x_proj"},
+          {mixer + "dt", file_layer + "mixer.dt_proj"},
+          {mixer + "dt_bias", file_layer + "mixer.dt_bias"},
+          {mixer + "a_log", file_layer + "mixer.A_log"},
+          {mixer + "d", file_layer + "mixer.D"},
+          {mixer + "norm", file_layer + "mixer.norm"},
+          {mixer + "out", file_layer + "mixer.out_proj"},
           {"decoder.norm", "backbone.norm_f"},
           {"head.lm", "lm_head"}};
 }

@@ -8,7 +8,7 @@ const MixerSpec& mamba_mixer(const ModelSpec& m) { return *m.main().first().mixe
 double mamba_zero(const ModelSpec&) { return 0; }
 
 std::vector<NameRule> mamba_gguf_names(const ModelSpec& m) {
-  const std::string ours = "decoder.layers.{}.mixer.", theirs = "blk.{}.ssm_";
+  const std::string mixer = "decoder.layers.{}.mixer.", file_mixer = "blk.{}.ssm_";
   const MixerSpec& c = mamba_mixer(m);
   const bool mamba2 = c.kind == MixerSpec::Kind::kMamba2;
   const int64_t rows = mamba2 ? c.heads : c.inner;
@@ -16,19 +16,19 @@ std::vector<NameRule> mamba_gguf_names(const ModelSpec& m) {
                                  {"decoder.norm", "output_norm"},
                                  {"head.lm", "output"},
                                  {"decoder.layers.{}.norm1", "blk.{}.attn_norm"},
-                                 {ours + "in", theirs + "in"},
-                                 {ours + "conv.bias", theirs + "conv1d.bias"},
-                                 {ours + "x", theirs + "x"},
-                                 {ours + "dt", theirs + "dt"},
-                                 {ours + "dt_bias", theirs + "dt.bias"},
-                                 {ours + "out", theirs + "out"}};
-  rules.push_back(NameRule(ours + "conv.weight", theirs + "conv1d.weight").as_matrix(c.conv_channels()));
-  rules.push_back(NameRule(ours + "a_log", theirs + "a").as_matrix(rows).as_negative_exp());
+                                 {mixer + "in", file_mixer + "in"},
+                                 {mixer + "conv.bias", file_mixer + "conv1d.bias"},
+                                 {mixer + "x", file_mixer + "x"},
+                                 {mixer + "dt", file_mixer + "dt"},
+                                 {mixer + "dt_bias", file_mixer + "dt.bias"},
+                                 {mixer + "out", file_mixer + "out"}};
+  rules.push_back(NameRule(mixer + "conv.weight", file_mixer + "conv1d.weight").as_matrix(c.conv_channels()));
+  rules.push_back(NameRule(mixer + "a_log", file_mixer + "a").as_matrix(rows).as_negative_exp());
   if (mamba2) {
-    rules.push_back(NameRule(ours + "d", theirs + "d").as_matrix(rows));
-    rules.push_back(NameRule(ours + "norm", theirs + "norm").as_matrix(c.groups));
+    rules.push_back(NameRule(mixer + "d", file_mixer + "d").as_matrix(rows));
+    rules.push_back(NameRule(mixer + "norm", file_mixer + "norm").as_matrix(c.groups));
   } else {
-    rules.emplace_back(ours + "d", theirs + "d");
+    rules.emplace_back(mixer + "d", file_mixer + "d");
   }
   return rules;
 }

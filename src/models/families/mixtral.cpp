@@ -21,14 +21,14 @@ Result<ModelSpec> read_mixtral(const Config& config) {
   return r.finish(m);
 }
 
-const std::string kMixtralOurs = "decoder.layers.{}.ffn.";
+const std::string kMixtralFfn = "decoder.layers.{}.ffn.";
 
 std::vector<NameRule> mixtral_names(const ModelSpec& spec) {
-  const std::string theirs = "model.layers.{}.block_sparse_moe.";
-  return with_names(llama_names(spec), {{kMixtralOurs + "router", theirs + "gate"},
-                                        {kMixtralOurs + "experts.{e}.gate", theirs + "experts.{e}.w1"},
-                                        {kMixtralOurs + "experts.{e}.down", theirs + "experts.{e}.w2"},
-                                        {kMixtralOurs + "experts.{e}.up", theirs + "experts.{e}.w3"}});
+  const std::string file_ffn = "model.layers.{}.block_sparse_moe.";
+  return with_names(llama_names(spec), {{kMixtralFfn + "router", file_ffn + "gate"},
+                                        {kMixtralFfn + "experts.{e}.gate", file_ffn + "experts.{e}.w1"},
+                                        {kMixtralFfn + "experts.{e}.down", file_ffn + "experts.{e}.w2"},
+                                        {kMixtralFfn + "experts.{e}.up", file_ffn + "experts.{e}.w3"}});
 }
 
 std::vector<NameRule> mixtral_names_in_memory(const ModelSpec& spec) {
@@ -37,15 +37,15 @@ std::vector<NameRule> mixtral_names_in_memory(const ModelSpec& spec) {
 
 // Files of 2023 have one tensor per expert; others have gate and up of all experts in one tensor.
 std::vector<NameRule> mixtral_single_names(const ModelSpec& spec) {
-  const std::string theirs = "blk.{}.ffn_";
-  return with_names(gguf::paired_names(spec), {{kMixtralOurs + "experts.{e}.gate", theirs + "gate.{e}"},
-                                               {kMixtralOurs + "experts.{e}.up", theirs + "up.{e}"},
-                                               {kMixtralOurs + "experts.{e}.down", theirs + "down.{e}"}});
+  const std::string file_ffn = "blk.{}.ffn_";
+  return with_names(gguf::paired_names(spec), {{kMixtralFfn + "experts.{e}.gate", file_ffn + "gate.{e}"},
+                                               {kMixtralFfn + "experts.{e}.up", file_ffn + "up.{e}"},
+                                               {kMixtralFfn + "experts.{e}.down", file_ffn + "down.{e}"}});
 }
 std::vector<NameRule> mixtral_merged_names(const ModelSpec& spec) {
   return with_names(
       gguf::paired_names(spec),
-      {{{kMixtralOurs + "experts.{e}.gate", kMixtralOurs + "experts.{e}.up"}, "blk.{}.ffn_gate_up_exps", 1}});
+      {{{kMixtralFfn + "experts.{e}.gate", kMixtralFfn + "experts.{e}.up"}, "blk.{}.ffn_gate_up_exps", 1}});
 }
 
 const GgufSection kMixtralGguf = {
@@ -61,20 +61,20 @@ const GgufSection kMixtralGguf = {
 }  // namespace
 
 std::vector<NameRule> expert_names() {
-  const std::string theirs = "model.layers.{}.mlp.";
-  return {{kMixtralOurs + "router", theirs + "gate"},
-          {kMixtralOurs + "experts.{e}.gate", theirs + "experts.{e}.gate_proj"},
-          {kMixtralOurs + "experts.{e}.up", theirs + "experts.{e}.up_proj"},
-          {kMixtralOurs + "experts.{e}.down", theirs + "experts.{e}.down_proj"}};
+  const std::string file_ffn = "model.layers.{}.mlp.";
+  return {{kMixtralFfn + "router", file_ffn + "gate"},
+          {kMixtralFfn + "experts.{e}.gate", file_ffn + "experts.{e}.gate_proj"},
+          {kMixtralFfn + "experts.{e}.up", file_ffn + "experts.{e}.up_proj"},
+          {kMixtralFfn + "experts.{e}.down", file_ffn + "experts.{e}.down_proj"}};
 }
 
 std::vector<NameRule> fused_expert_names() {
-  const std::string theirs = "model.layers.{}.mlp.";
-  return {{kMixtralOurs + "router", theirs + "gate"},
-          {{kMixtralOurs + "experts.{e}.gate.weight", kMixtralOurs + "experts.{e}.up.weight"},
-           theirs + "experts.gate_up_proj",
+  const std::string file_ffn = "model.layers.{}.mlp.";
+  return {{kMixtralFfn + "router", file_ffn + "gate"},
+          {{kMixtralFfn + "experts.{e}.gate.weight", kMixtralFfn + "experts.{e}.up.weight"},
+           file_ffn + "experts.gate_up_proj",
            1},
-          {kMixtralOurs + "experts.{e}.down.weight", theirs + "experts.down_proj"}};
+          {kMixtralFfn + "experts.{e}.down.weight", file_ffn + "experts.down_proj"}};
 }
 
 const Family kMixtral = {.type = "mixtral",

@@ -70,15 +70,15 @@ Result<ModelSpec> read_modernbert(const Config& config) {
 }
 
 std::vector<NameRule> modernbert_names(const ModelSpec&) {
-  const std::string ours = "encoder.layers.{}.", theirs = "model.layers.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = "model.layers.{}.";
   return {{"encoder.embed.tokens", "model.embeddings.tok_embeddings"},
           {"encoder.embed.norm", "model.embeddings.norm"},
-          {ours + "norm1", theirs + "attn_norm"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.Wqkv", 1},
-          {ours + "attn.o", theirs + "attn.Wo"},
-          {ours + "norm2", theirs + "mlp_norm"},
-          {{ours + "ffn.gate", ours + "ffn.up"}, theirs + "mlp.Wi", 1},
-          {ours + "ffn.down", theirs + "mlp.Wo"},
+          {layer + "norm1", file_layer + "attn_norm"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, file_layer + "attn.Wqkv", 1},
+          {layer + "attn.o", file_layer + "attn.Wo"},
+          {layer + "norm2", file_layer + "mlp_norm"},
+          {{layer + "ffn.gate", layer + "ffn.up"}, file_layer + "mlp.Wi", 1},
+          {layer + "ffn.down", file_layer + "mlp.Wo"},
           {"encoder.norm", "model.final_norm"},
           {"head.transform", "head.dense"},
           {"head.transform_norm", "head.norm"},

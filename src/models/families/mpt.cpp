@@ -47,14 +47,14 @@ Result<ModelSpec> read_mpt(const Config& config) {
 }
 
 std::vector<NameRule> mpt_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.blocks.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.blocks.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
-          {ours + "norm1", theirs + "norm_1"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.Wqkv", 1},
-          {ours + "attn.o", theirs + "attn.out_proj"},
-          {ours + "norm2", theirs + "norm_2"},
-          {ours + "ffn.up", theirs + "ffn.up_proj"},
-          {ours + "ffn.down", theirs + "ffn.down_proj"},
+          {layer + "norm1", file_layer + "norm_1"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, file_layer + "attn.Wqkv", 1},
+          {layer + "attn.o", file_layer + "attn.out_proj"},
+          {layer + "norm2", file_layer + "norm_2"},
+          {layer + "ffn.up", file_layer + "ffn.up_proj"},
+          {layer + "ffn.down", file_layer + "ffn.down_proj"},
           {"decoder.norm", "transformer.norm_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};

@@ -67,7 +67,7 @@ ModelSpec read_bart_like(Reader& r, const BartKind& kind, int64_t bos, int64_t e
 std::vector<NameRule> bart_names(const ModelSpec& spec);
 Family bart_family(const char* type, Result<ModelSpec> (*read)(const Config&), NameTable names);
 // The layers of models that come from fairseq.
-std::vector<NameRule> fairseq_layer_names(const std::string& ours, const std::string& theirs);
+std::vector<NameRule> fairseq_layer_names(const std::string& layer, const std::string& file_layer);
 
 // T5, shared with mT5 and UMT5.
 ModelSpec read_t5_like(Reader& r, const char* family, const char* model);
@@ -90,7 +90,7 @@ std::vector<NameRule> gemma_gguf_names(const ModelSpec& spec);
 
 // CLIP's tower for images, shared with LLaVA.
 StackSpec clip_vision(Reader& r);
-std::vector<NameRule> clip_vision_names(const std::string& theirs);
+std::vector<NameRule> clip_vision_names(const std::string& file_prefix);
 // The config of a part of a model, as if it were a model of its own with this architecture.
 Config part_config(const Config& config, const char* key, const char* architecture);
 

@@ -38,11 +38,11 @@ Result<ModelSpec> read_qwen3_moe(const Config& config) {
 }
 
 std::vector<NameRule> qwen_shared_names() {
-  const std::string ours = "decoder.layers.{}.ffn.", theirs = "model.layers.{}.mlp.shared_expert";
-  return {{ours + "shared.gate", theirs + ".gate_proj"},
-          {ours + "shared.up", theirs + ".up_proj"},
-          {ours + "shared.down", theirs + ".down_proj"},
-          {ours + "shared_gate", theirs + "_gate"}};
+  const std::string ffn = "decoder.layers.{}.ffn.", file_shared = "model.layers.{}.mlp.shared_expert";
+  return {{ffn + "shared.gate", file_shared + ".gate_proj"},
+          {ffn + "shared.up", file_shared + ".up_proj"},
+          {ffn + "shared.down", file_shared + ".down_proj"},
+          {ffn + "shared_gate", file_shared + "_gate"}};
 }
 
 std::vector<NameRule> qwen_moe_names(const ModelSpec& spec) {
@@ -53,11 +53,11 @@ std::vector<NameRule> qwen_moe_names_in_memory(const ModelSpec& spec) {
 }
 
 std::vector<NameRule> qwen_moe_gguf_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.ffn.", theirs = "blk.{}.ffn_";
-  return with_names(gguf::plain_names(spec), {{ours + "shared.gate", theirs + "gate_shexp"},
-                                              {ours + "shared.up", theirs + "up_shexp"},
-                                              {ours + "shared.down", theirs + "down_shexp"},
-                                              {ours + "shared_gate", theirs + "gate_inp_shexp"}});
+  const std::string ffn = "decoder.layers.{}.ffn.", file_ffn = "blk.{}.ffn_";
+  return with_names(gguf::plain_names(spec), {{ffn + "shared.gate", file_ffn + "gate_shexp"},
+                                              {ffn + "shared.up", file_ffn + "up_shexp"},
+                                              {ffn + "shared.down", file_ffn + "down_shexp"},
+                                              {ffn + "shared_gate", file_ffn + "gate_inp_shexp"}});
 }
 
 GgufKeys qwen_moe_gguf_keys() {
