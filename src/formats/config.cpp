@@ -127,7 +127,7 @@ Error Config::missing(const Keys& keys) const {
                   json_.size() <= kMaxFieldsToSuggest ? did_you_mean(keys.list[0], this->keys()) : "");
 }
 
-Error Config::wrong(const Keys& keys, const std::string& what) const {
+Error Config::field_error(const Keys& keys, const std::string& what) const {
   return error_at(place_, "field {} {}", quote(*find(keys).key), what);
 }
 

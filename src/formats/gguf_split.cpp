@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMaxFiles = 4096;
+constexpr int64_t kMaxSplitFiles = 4096;
 
 std::string ending(int64_t number, int64_t count) {
   return fmt::format("-{:05}-of-{:05}.gguf", number, count);
@@ -23,9 +23,9 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
                 number = fields.integer(kSplitNumber).value_or(0);
   std::vector<std::string> others;
   if (count <= 1) return others;
-  if (count > kMaxFiles || number < 0 || number >= count)
-    return error_at(path, "is marked as file {} of {}; a model has at most {} files", number, count,
-                    kMaxFiles);
+  if (count > kMaxSplitFiles || number < 0 || number >= count)
+    return error_at(path, "has {} {} and {} {}; a model has at most {} files", kSplitNumber, number,
+                    kSplitCount, count, kMaxSplitFiles);
   const std::string expected_ending = ending(number + 1, count);
   if (!path.ends_with(expected_ending))
     return error_at(

@@ -148,7 +148,7 @@ Tensor decode_fp8(const PackedScheme& s, const Tensor& weight, const Tensor& sto
 }
 
 // The values of e2m1, doubled so that they are integers.
-constexpr int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr int8_t kDoubledE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 Tensor decode_mxfp4(const Shape& shape, const Tensor& blocks, const Tensor& scales) {
   const auto* b = blocks.data<uint8_t>();
@@ -163,7 +163,7 @@ Tensor decode_mxfp4(const Shape& shape, const Tensor& blocks, const Tensor& scal
     const uint16_t scale_f16 = to_f16(scale);
     if (fits) std::memcpy(block, &scale_f16, 2);
     for (int64_t k = 0; k < kBlock; ++k) {
-      const int8_t v = kE2m1[(b[i * 16 + k / 2] >> (k % 2 * 4)) & 15];
+      const int8_t v = kDoubledE2m1[(b[i * 16 + k / 2] >> (k % 2 * 4)) & 15];
       if (fits)
         block[2 + k] = static_cast<std::byte>(v);
       else

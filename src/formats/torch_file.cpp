@@ -64,7 +64,7 @@ class TorchReader {
 
  private:
   const std::string& place() const { return file_.place_; }
-  Error wrong(const std::string& name, const char* what) const {
+  Error tensor_error(const std::string& name, const char* what) const {
     return error_at(place(), "the entry {} {}; expected a state dict of tensors", quote(name), what);
   }
 
@@ -166,23 +166,24 @@ class TorchReader {
   }
 
   Status read_tensor(const std::string& name, const PickleValue& v, int depth) {
-    if (v.kind != Kind::kCall) return wrong(name, "is not a tensor");
+    if (v.kind != Kind::kCall) return tensor_error(name, "is not a tensor");
     const auto& args = v.arguments->items;
     if (v.text == kRebuildParameter && !args.empty() && depth == 0) return read_tensor(name, *args[0], 1);
     if (v.text != kRebuildTensor || args.size() < 4 || args[0]->kind != Kind::kStorage ||
         args[1]->kind != Kind::kInteger)
-      return wrong(name, "is not a plain tensor");
+      return tensor_error(name, "is not a plain tensor");
     const auto& storage_args = args[0]->arguments->items;  // 'storage', type, key, device, count (, view)
     const StorageType* type = storage_args.size() >= 5 ? storage_type(*storage_args[1]) : nullptr;
     if (!type || storage_args[2]->kind != Kind::kText || storage_args[4]->kind != Kind::kInteger)
-      return wrong(name, "has a storage of an unknown kind");
+      return tensor_error(name, "has a storage of an unknown kind");
     if (storage_args.size() > 5 && storage_args[5]->kind != Kind::kNone)
-      return wrong(name, "is a view of another storage, as very old files have; save it again in PyTorch");
+      return tensor_error(name,
+                          "is a view of another storage, as very old files have; save it again in PyTorch");
     const auto* storage = find_storage_(storage_args[2]->text);
     const auto size = size_of(type->type);
     if (!storage || storage_args[4]->integer < 0 ||
         static_cast<uint64_t>(storage_args[4]->integer) > storage->size() / size)
-      return wrong(name, "has a storage that is missing or too short: the download is incomplete");
+      return tensor_error(name, "has a storage that is missing or too short: the download is incomplete");
     TorchFile::TensorInfo t;
     t.storage = *storage;
     t.offset = args[1]->integer;
@@ -194,7 +195,7 @@ class TorchReader {
         static_cast<size_t>(storage->data() - bytes_.data()) + static_cast<size_t>(t.offset) * size;
     t.entry.end = t.entry.begin + static_cast<size_t>(t.entry.shape.count()) * size;
     if (seen_storages_.insert(storage->data()).second) file_.data_bytes_ += storage->size();
-    if (!file_.tensors_.emplace(name, std::move(t)).second) return wrong(name, "is given twice");
+    if (!file_.tensors_.emplace(name, std::move(t)).second) return tensor_error(name, "is given twice");
     file_.names_.push_back(name);
     return Done{};
   }
@@ -203,11 +204,11 @@ class TorchReader {
     const PickleValue& list =
         v.kind == Kind::kCall && v.arguments->items.size() == 1 ? *v.arguments->items[0] : v;
     if (list.kind != Kind::kItems || list.items.size() > Shape::kMaxRank)
-      return wrong(name, "has no shape, or more than six dimensions");
+      return tensor_error(name, "has no shape, or more than six dimensions");
     std::vector<int64_t> out;
     for (const PickleValue* d : list.items) {
       if (d->kind != Kind::kInteger || d->integer < 0 || d->integer > (int64_t{1} << 40))
-        return wrong(name, "has a dimension out of bounds");
+        return tensor_error(name, "has a dimension out of bounds");
       out.push_back(d->integer);
     }
     return Shape(out);
@@ -215,21 +216,22 @@ class TorchReader {
 
   // Every element lies in the storage, and a tensor has no more elements than its storage.
   Status check_extent(const std::string& name, const TorchFile::TensorInfo& t, int64_t available) const {
-    if (t.strides.rank() != t.entry.shape.rank()) return wrong(name, "has a stride for some dimensions only");
+    if (t.strides.rank() != t.entry.shape.rank())
+      return tensor_error(name, "has a stride for some dimensions only");
     int64_t count = 1, last = t.offset, extent = 0;
     for (int i = 0; i < t.strides.rank(); ++i) {
       if (__builtin_mul_overflow(count, t.entry.shape[i], &count) || count > available)
-        return wrong(name, "has more elements than its storage");
+        return tensor_error(name, "has more elements than its storage");
       if (__builtin_mul_overflow(t.entry.shape[i] - 1, t.strides[i], &extent) ||
           __builtin_add_overflow(last, extent, &last))
-        return wrong(name, "extends past the end of its storage");
+        return tensor_error(name, "extends past the end of its storage");
     }
     if (count == 0) {
       for (const int64_t d : t.entry.shape)
-        if (d > available + 1) return wrong(name, "has a dimension out of bounds");
+        if (d > available + 1) return tensor_error(name, "has a dimension out of bounds");
     }
     if (t.offset < 0 || t.offset > available || (count > 0 && last >= available))
-      return wrong(name, "extends past the end of its storage");
+      return tensor_error(name, "extends past the end of its storage");
     return Done{};
   }
 

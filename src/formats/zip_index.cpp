@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kLocalSignature = 0x04034b50, kCentralSignature = 0x02014b50, kEndSignature = 0x06054b50,
                    kEnd64Signature = 0x06064b50, kLocator64Signature = 0x07064b50;
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46, kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
-constexpr size_t kMaxFiles = 1'000'000;
+constexpr size_t kMaxZipFiles = 1'000'000;
 
 class ZipReader {
  public:
@@ -28,9 +28,9 @@ class ZipReader {
         return broken(end - kLocatorBytes, "points to a zip64 directory that is not there");
       count = get<uint64_t>(end64 + 32), at = get<uint64_t>(end64 + 48);
     }
-    if (count > kMaxFiles)
+    if (count > kMaxZipFiles)
       return error_of(Error::Kind::kLimit, place_, "the zip archive lists {} files; at most {} are allowed",
-                      count, kMaxFiles);
+                      count, kMaxZipFiles);
     ZipFiles files;
     for (uint64_t i = 0; i < count; ++i) MAKAR_CHECK_OK(read_entry(at, files));
     return files;

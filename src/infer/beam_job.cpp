@@ -102,7 +102,7 @@ std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candid
   const int64_t generated = branches[0].length() + 1 - static_cast<int64_t>(request_.prompt.size());
   const bool last = generated >= request_.max_new_tokens || deadline_passed_;
   const auto full = [&] { return group.finished.size() >= width; };
-  const bool closed = full() && request_.early == EarlyStop::kYes;
+  const bool closed = full() && request_.early_stop == EarlyStop::kYes;
   const double length = std::pow(static_cast<double>(generated), request_.length_penalty);
   std::vector<Candidate> running;
   bool all_end = true;
@@ -120,13 +120,13 @@ std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candid
     }
   }
   // Can the best running beam still become better than the worst finished one?
-  const int64_t final_length = request_.early == EarlyStop::kNever && request_.length_penalty > 0
+  const int64_t final_length = request_.early_stop == EarlyStop::kNever && request_.length_penalty > 0
                                    ? request_.max_new_tokens
                                    : generated;
   const double best = (running.empty() ? kWorstScore : running[0].score) /
                       std::pow(static_cast<double>(final_length), request_.length_penalty);
   group.can_improve = group.can_improve && best > (full() ? group.finished.back().score : kWorstScore);
-  group.done = all_end || !group.can_improve || (full() && request_.early == EarlyStop::kYes);
+  group.done = all_end || !group.can_improve || (full() && request_.early_stop == EarlyStop::kYes);
   if (group.done) running.clear();
   return running;
 }

@@ -16,7 +16,7 @@ struct BeamRequest : DecodingRequest {
   int64_t beams = 4, groups = 1;  // beams: total over all groups
   double diversity_penalty = 0;
   double length_penalty = 1.0;
-  EarlyStop early = EarlyStop::kNo;
+  EarlyStop early_stop = EarlyStop::kNo;
 };
 
 class BeamJob : public DecodingJob {

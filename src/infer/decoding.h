@@ -20,7 +20,7 @@ struct Decoding {
   // Beam search if beams > 1; no sampling then.
   int64_t beams = 1, beam_groups = 1;
   double diversity_penalty = 0, length_penalty = 1;
-  EarlyStop early = EarlyStop::kNo;
+  EarlyStop early_stop = EarlyStop::kNo;
   double penalty_alpha = 0;  // > 0: contrastive search among sampler.top_k tokens
   int64_t best_of = 0;       // samples this many and keeps those with the highest mean log-probability
   double max_time = 0;       // seconds; 0: no limit

@@ -21,13 +21,13 @@ Error input_error(const std::string& place, const std::string& name, const std::
 }
 
 Status check_matrix(const Tensor& t, const std::string& name, const std::string& place,
-                    const Shape* like = nullptr) {
+                    const Shape* ids_shape = nullptr) {
   if (t.dtype() != DType::kI64) return input_error(place, name, "must be i64, got " + makar::name(t.dtype()));
   if (t.rank() != 2 || t.dim(0) < 1 || t.dim(1) < 1)
     return input_error(place, name, "must be [batch, time], got " + t.shape().text());
-  if (like && !(t.shape() == *like))
+  if (ids_shape && !(t.shape() == *ids_shape))
     return input_error(place, name,
-                       "has shape " + t.shape().text() + ", expected that of the ids, " + like->text());
+                       "has shape " + t.shape().text() + ", but the ids have shape " + ids_shape->text());
   return Done{};
 }
 

@@ -38,26 +38,26 @@ Status put_key(const GgufKey& key, const std::string& full_key, const GgufFields
     return error_at(fmt::format("key '{}'", full_key), "is missing; the file is not a complete model");
   }
   if (!*key.field) return Done{};
-  const auto wrong = [&](const char* expected) {
+  const auto type_error = [&](const char* expected) {
     return error_at(fmt::format("key '{}'", full_key), "must be {}, found {}", expected,
                     value->description());
   };
   switch (key.kind) {
     case GgufKey::kInteger: {
       const auto v = value->integer();
-      if (!v) return wrong("an integer");
+      if (!v) return type_error("an integer");
       config[key.field] = *v;
       break;
     }
     case GgufKey::kReal: {
       const auto v = value->number();
-      if (!v || !std::isfinite(*v)) return wrong("a number");
+      if (!v || !std::isfinite(*v)) return type_error("a number");
       config[key.field] = shortest_f32(*v);
       break;
     }
     case GgufKey::kFlag: {
       const auto v = value->flag();
-      if (!v) return wrong("true or false");
+      if (!v) return type_error("true or false");
       config[key.field] = *v;
       break;
     }

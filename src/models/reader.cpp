@@ -234,12 +234,12 @@ void Reader::special_tokens(ModelSpec& spec, int64_t bos, int64_t eos, int64_t p
 }
 
 void Reader::require(bool holds, const Config::Keys& keys, const std::string& what) {
-  if (!holds && !error_) error_ = config_.wrong(keys, what);
+  if (!holds && !error_) error_ = config_.field_error(keys, what);
 }
 
 void Reader::unsupported(bool present, const Config::Keys& keys, const std::string& what) {
   if (!present || error_) return;
-  error_ = config_.wrong(keys, what);
+  error_ = config_.field_error(keys, what);
   error_->kind = Error::Kind::kUnsupported;
 }
 

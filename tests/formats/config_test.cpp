@@ -79,7 +79,7 @@ TEST(Config, ErrorsNameFieldExpectedAndFound) {
   expect_error(c.texts("mixed"), "field 'mixed[0]' must be a string, found 1");
   expect_error(c.numbers("mixed", 0, 9), "field 'mixed[1]'");
   expect_error(c.integer_or("act", 1, 0, 9), "field 'act'");
-  EXPECT_EQ(c.wrong("hidden_size", "must divide by 3").text(),
+  EXPECT_EQ(c.field_error("hidden_size", "must divide by 3").text(),
             "m/config.json: field 'hidden_size' must divide by 3");
 }
 

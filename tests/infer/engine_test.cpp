@@ -130,7 +130,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
       r.max_new_tokens = dice.roll(1, 15), r.answers = 2;
       r.beams = kind == 2 ? dice.roll(2, 4) : 4;
       if (kind == 3) r.groups = dice.roll(1, 2) * 2, r.diversity_penalty = 0.7;
-      r.early = static_cast<EarlyStop>(dice.roll(0, 2));
+      r.early_stop = static_cast<EarlyStop>(dice.roll(0, 2));
       return std::make_shared<BeamJob>(r);
     }
     if (kind == 4) {

@@ -27,7 +27,7 @@ std::optional<LlavaText> llava_text(const Json& config) {
 Result<ModelSpec> read_llava(const Config& config) {
   Reader r(config);
   const auto text = llava_text(config.json());
-  if (!text) return config.wrong("text_config", "has a model_type other than llama, mistral or qwen2");
+  if (!text) return config.field_error("text_config", "has a model_type other than llama, mistral or qwen2");
   const Config images = part_config(config, "vision_config", "");
   Reader vision(images);
   MAKAR_TRY(ModelSpec m, text->family->read(part_config(config, "text_config", text->model)));
