@@ -80,8 +80,8 @@ bool GrammarState::accept(std::string_view bytes) {
   return true;
 }
 
-bool GrammarState::may_end() const { return snapshot_->bottom; }
-bool GrammarState::must_end() const { return snapshot_->bottom && snapshot_->parses.empty(); }
+bool GrammarState::may_end() const { return snapshot_->may_end; }
+bool GrammarState::must_end() const { return snapshot_->may_end && snapshot_->parses.empty(); }
 
 void apply_mask(std::span<float> logits, std::span<const uint64_t> bits) {
   check(bits.size() * 64 >= logits.size(), "the mask covers the logits");

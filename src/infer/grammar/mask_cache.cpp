@@ -8,7 +8,7 @@ namespace {
 constexpr size_t kMaxStateMaskBytes = size_t{16} << 20, kMaxLocalMaskBytes = size_t{64} << 20;
 
 uint64_t hash_of(const Snapshot& s, uint64_t serial) {
-  uint64_t h = serial * 2 + (s.bottom ? 1 : 0);
+  uint64_t h = serial * 2 + (s.may_end ? 1 : 0);
   const auto mix = [&h](int32_t x) {
     h = (h ^ static_cast<uint32_t>(x)) * 0x9FB21C651E98DF25u, h ^= h >> 29;
   };
@@ -61,7 +61,7 @@ Result<std::shared_ptr<const LocalMask>> MaskCache::local(const Automaton& autom
   m.count(kMachineSteps);
   walk(m, t, 0, m.at_node(node), from, to, [&](uint32_t n, int32_t state) {
     for (uint32_t i = t.tokens_begin[n]; i < t.tokens_begin[n + 1]; ++i) out->tokens.push_back(t.tokens[i]);
-    if (m.bottom(state) && t.after[n] > n + 1) out->exits.push_back(n);
+    if (m.may_end(state) && t.after[n] > n + 1) out->exits.push_back(n);
   });
   if (m.limit_exceeded()) return m.limit();
   steps -= m.steps();

@@ -66,17 +66,17 @@ Result<ExprPtr> SchemaCompiler::compile(const Json& schema, const std::string& p
     return work_.error("schema " + path);
   if (schema.is_boolean()) return schema.get<bool>() ? text_.value() : choice({});
   if (!schema.is_object())
-    return bad(path, "expected an object or a boolean, found " + std::string(schema.type_name()));
+    return schema_error(path, "expected an object or a boolean, found " + std::string(schema.type_name()));
   if (schema.contains("$ref")) return reference(schema, path, depth);
   if (schema.contains("allOf")) return all_of(schema, path, depth);
   for (const char* keyword : {"anyOf", "oneOf"})
     if (schema.contains(keyword)) return any_of(schema, keyword, path, depth);
-  return plain(schema, path, depth);
+  return compile_value(schema, path, depth);
 }
 
 // A separate rule for a part of the document that is referenced elsewhere or may contain itself.
 Result<ExprPtr> SchemaCompiler::reference(const Json& schema, const std::string& path, int depth) {
-  if (!schema["$ref"].is_string()) return bad(path, "$ref must be a string");
+  if (!schema["$ref"].is_string()) return schema_error(path, "$ref must be a string");
   const std::string target = schema["$ref"];
   if (has_only_annotations(schema, "$ref"))
     if (const auto known = references_.find(target); known != references_.end())
@@ -118,7 +118,8 @@ const Json* SchemaCompiler::child(const Json& parent, const std::string& key) {
 
 Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std::string& path) {
   if (target.empty() || target[0] != '#')
-    return bad(path, "$ref " + quote(target) + " points outside the document; only \"#/...\" is supported");
+    return schema_error(
+        path, "$ref " + quote(target) + " points outside the document; only \"#/...\" is supported");
   const Json* at = &root_;
   std::string_view rest = std::string_view(target).substr(1);
   if (!rest.empty() && rest[0] != '/') at = nullptr;
@@ -129,13 +130,13 @@ Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std
     at = child(*at, unescaped(rest.substr(0, end)));
     rest.remove_prefix(end);
   }
-  if (!at) return bad(path, "$ref " + quote(target) + " points to nothing");
+  if (!at) return schema_error(path, "$ref " + quote(target) + " points to nothing");
   return at;
 }
 
 Result<ExprPtr> SchemaCompiler::all_of(const Json& schema, const std::string& path, int depth) {
   const Json& parts = schema["allOf"];
-  if (!parts.is_array() || parts.empty()) return bad(path, "allOf must be an array of schemas");
+  if (!parts.is_array() || parts.empty()) return schema_error(path, "allOf must be an array of schemas");
   if (!work_.spend(cost_of_copy(schema))) return work_.error("schema " + path);
   SchemaMerger merger(without(schema, "allOf"));
   for (const Json& part : parts) {
@@ -143,11 +144,11 @@ Result<ExprPtr> SchemaCompiler::all_of(const Json& schema, const std::string& pa
     for (int i = 0; resolved->is_object() && resolved->size() == 1 && resolved->contains("$ref") &&
                     (*resolved)["$ref"].is_string();
          ++i) {
-      if (i > kMaxDepth) return bad(path, "$ref is circular");
+      if (i > kMaxDepth) return schema_error(path, "$ref is circular");
       MAKAR_TRY(resolved, resolve((*resolved)["$ref"], path));
     }
     if (!resolved->is_object() && !resolved->is_boolean())
-      return bad(path, "allOf must be an array of schemas");
+      return schema_error(path, "allOf must be an array of schemas");
     if (!work_.spend(4 * cost_of_copy(*resolved))) return work_.error("schema " + path);
     merger.add(*resolved);
   }
@@ -159,7 +160,7 @@ Result<ExprPtr> SchemaCompiler::any_of(const Json& schema, const char* keyword, 
                                        int depth) {
   const Json& parts = schema[keyword];
   if (!parts.is_array() || parts.empty())
-    return bad(path, std::string(keyword) + " must be an array of schemas");
+    return schema_error(path, std::string(keyword) + " must be an array of schemas");
   const bool no_other_keywords = has_only_annotations(schema, keyword);
   const Json others = no_other_keywords ? Json() : without(schema, keyword);
   const int64_t cost = no_other_keywords ? 0 : cost_of_copy(others);

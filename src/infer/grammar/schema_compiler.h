@@ -29,7 +29,7 @@ class SchemaCompiler {
                     "schemas are nested deeper than {} or need more than {} nodes; simplify the schema",
                     kMaxDepth, limits_.nodes);
   }
-  Error bad(const std::string& path, const std::string& what) const {
+  Error schema_error(const std::string& path, const std::string& what) const {
     return error_at("schema " + path, "{}", what);
   }
 
@@ -40,9 +40,10 @@ class SchemaCompiler {
   Result<ExprPtr> all_of(const Json& schema, const std::string& path, int depth);
   Result<ExprPtr> any_of(const Json& schema, const char* keyword, const std::string& path, int depth);
 
-  Result<ExprPtr> plain(const Json& schema, const std::string& path, int depth);
+  Result<ExprPtr> compile_value(const Json& schema, const std::string& path, int depth);
   void note_unknown(const Json& schema, const std::string& path);
-  Result<ExprPtr> typed(const std::string& type, const Json& schema, const std::string& path, int depth);
+  Result<ExprPtr> compile_type(const std::string& type, const Json& schema, const std::string& path,
+                               int depth);
   Result<ExprPtr> string(const Json& schema, const std::string& path);
   Result<ExprPtr> number(bool integer, const Json& schema, const std::string& path);
 

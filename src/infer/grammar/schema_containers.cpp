@@ -13,7 +13,7 @@ Result<std::optional<int64_t>> SchemaCompiler::count(const Json& schema, const c
   const Json& value = schema[keyword];
   const double number = value.is_number() ? value.get<double>() : -1;
   if (number < 0 || std::floor(number) != number)
-    return bad(path, std::string(keyword) + " must be a non-negative integer");
+    return schema_error(path, std::string(keyword) + " must be a non-negative integer");
   if (number > static_cast<double>(kMaxCount)) {
     note(path, keyword);
     return std::optional<int64_t>();
@@ -74,9 +74,9 @@ Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& pa
   std::vector<Property> properties;
   std::set<std::string> required;
   if (schema.contains("required")) {
-    if (!schema["required"].is_array()) return bad(path, "required must be an array of names");
+    if (!schema["required"].is_array()) return schema_error(path, "required must be an array of names");
     for (const Json& name : schema["required"]) {
-      if (!name.is_string()) return bad(path, "required must be an array of names");
+      if (!name.is_string()) return schema_error(path, "required must be an array of names");
       required.insert(name.get<std::string>());
     }
   }
@@ -87,7 +87,7 @@ Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& pa
     return Done{};
   };
   if (schema.contains("properties")) {
-    if (!schema["properties"].is_object()) return bad(path, "properties must be an object");
+    if (!schema["properties"].is_object()) return schema_error(path, "properties must be an object");
     if (schema["properties"].size() * kPropertyRules > limits_.nodes / 2) return too_large(path);
     for (const auto& [name, value] : schema["properties"].items()) MAKAR_CHECK_OK(add(name, value));
   }

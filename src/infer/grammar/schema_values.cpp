@@ -56,12 +56,12 @@ std::optional<int64_t> integer_bound(std::optional<double> bound, bool open, boo
 
 }  // namespace
 
-Result<ExprPtr> SchemaCompiler::plain(const Json& schema, const std::string& path, int depth) {
+Result<ExprPtr> SchemaCompiler::compile_value(const Json& schema, const std::string& path, int depth) {
   note_unknown(schema, path);
   if (schema.contains("const")) return json_constant(schema["const"]);
   if (schema.contains("enum")) {
     if (!schema["enum"].is_array() || schema["enum"].empty())
-      return bad(path, "enum must be an array of values");
+      return schema_error(path, "enum must be an array of values");
     std::vector<ExprPtr> alternatives;
     for (const Json& value : schema["enum"]) {
       if (!work_.spend(8)) return work_.error("schema " + path);
@@ -73,8 +73,8 @@ Result<ExprPtr> SchemaCompiler::plain(const Json& schema, const std::string& pat
   if (!types.is_array()) types = Json::array({types});
   std::vector<ExprPtr> alternatives;
   for (const Json& type : types) {
-    if (!type.is_string()) return bad(path, "type must be a string or an array of strings");
-    MAKAR_TRY(auto alternative, typed(type.get<std::string>(), schema, path, depth));
+    if (!type.is_string()) return schema_error(path, "type must be a string or an array of strings");
+    MAKAR_TRY(auto alternative, compile_type(type.get<std::string>(), schema, path, depth));
     alternatives.push_back(std::move(alternative));
   }
   if (schema.value("nullable", Json()) == true) alternatives.push_back(literal("null"));
@@ -91,8 +91,8 @@ void SchemaCompiler::note_unknown(const Json& schema, const std::string& path) {
     if (!kKnownKeywords.count(key) && !is_annotation(key)) note(path, key);
 }
 
-Result<ExprPtr> SchemaCompiler::typed(const std::string& type, const Json& schema, const std::string& path,
-                                      int depth) {
+Result<ExprPtr> SchemaCompiler::compile_type(const std::string& type, const Json& schema,
+                                             const std::string& path, int depth) {
   if (type == "any") return text_.value();
   if (type == "null") return literal("null");
   if (type == "boolean") return choice({literal("true"), literal("false")});
@@ -100,8 +100,8 @@ Result<ExprPtr> SchemaCompiler::typed(const std::string& type, const Json& schem
   if (type == "integer" || type == "number") return number(type == "integer", schema, path);
   if (type == "array") return array(schema, path, depth);
   if (type == "object") return object(schema, path, depth);
-  return bad(path, "unknown type " + quote(type) +
-                       "; known are string, number, integer, boolean, null, object, array");
+  return schema_error(path, "unknown type " + quote(type) +
+                                "; known are string, number, integer, boolean, null, object, array");
 }
 
 Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& path) {
@@ -109,7 +109,7 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
   RegexOptions options;
   options.character = json_character;
   if (schema.contains("pattern")) {
-    if (!schema["pattern"].is_string()) return bad(path, "pattern must be a string");
+    if (!schema["pattern"].is_string()) return schema_error(path, "pattern must be a string");
     pattern = schema["pattern"];
     options.search = true;
   } else if (schema.contains("format") && schema["format"].is_string()) {
@@ -141,7 +141,7 @@ Result<ExprPtr> SchemaCompiler::number(bool integer, const Json& schema, const s
       (lower ? low_open : high_open) |= value.get<bool>();
       continue;
     }
-    if (!value.is_number()) return bad(path, std::string(keyword) + " must be a number");
+    if (!value.is_number()) return schema_error(path, std::string(keyword) + " must be a number");
     const double bound = value.get<double>();
     auto& current = lower ? low : high;
     bool& current_open = lower ? low_open : high_open;
