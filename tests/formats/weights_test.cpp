@@ -45,7 +45,7 @@ TEST(Weights, AreSavedInOneFile) {
   expect_six(folder.path());
 }
 
-TEST(Weights, AreSavedInShardsAndBackInOneFile) {
+TEST(Weights, SavingRemovesTheFilesOfTheLastSave) {
   ScratchFolder folder;
   ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 32).ok());  // two tensors of 16 bytes per shard
   EXPECT_TRUE(folder.has("model-00001-of-00003.safetensors"));
@@ -74,7 +74,7 @@ TEST(Weights, RefusesANameInTwoShards) {
   EXPECT_FALSE(save_weights(folder.path(), tensors, 32).ok());
 }
 
-TEST(Weights, FoldersWithoutWeightsNameTheCure) {
+TEST(Weights, FoldersWithoutWeightsAreErrors) {
   using Kind = Error::Kind;
   ScratchFolder folder;
   expect_error(WeightFiles::open(folder / "none"), "no such file or folder", Kind::kNotFound);

@@ -99,13 +99,13 @@ TEST_F(DecodingTest, GroupsOfOneBeamAvoidEachOther) {
 
 // Without a penalty groups are independent: each equals a beam search of its width.
 TEST_F(DecodingTest, GroupsWithoutPenaltyEqualSeparateSearches) {
-  const auto alone = run(std::make_shared<BeamJob>(beams(2, 1, 0)));
+  const auto one_group = run(std::make_shared<BeamJob>(beams(2, 1, 0)));
   const auto groups = run(std::make_shared<BeamJob>(beams(6, 3, 0)));
-  ASSERT_EQ(alone.size(), 2u);
+  ASSERT_EQ(one_group.size(), 2u);
   ASSERT_EQ(groups.size(), 6u);
   for (size_t i = 0; i < groups.size(); ++i) {
-    EXPECT_EQ(groups[i].ids(), alone[i / 3].ids());
-    EXPECT_EQ(groups[i].score, alone[i / 3].score);
+    EXPECT_EQ(groups[i].ids(), one_group[i / 3].ids());
+    EXPECT_EQ(groups[i].score, one_group[i / 3].score);
   }
 }
 
@@ -210,11 +210,11 @@ TEST_F(DecodingTest, MinTokensAndIgnoreEosDelayTheEnd) {
   const std::vector<int64_t> stop_ids = {full[1], full[9]};
   ASSERT_EQ(run(make_job(model_, {}, prompt_, o, stop_ids))[0].finish, Finish::kStop);
   // With ignore_eos it continues after the stop id, with the same tokens.
-  Decoding ignores = o;
-  ignores.ignore_eos = true;
-  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, stop_ids))[0].ids(), full);
-  ignores.min_new_tokens = 8;  // nothing is masked without end tokens
-  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, stop_ids))[0].ids(), full);
+  Decoding ignoring_eos = o;
+  ignoring_eos.ignore_eos = true;
+  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignoring_eos, stop_ids))[0].ids(), full);
+  ignoring_eos.min_new_tokens = 8;  // nothing is masked without end tokens
+  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignoring_eos, stop_ids))[0].ids(), full);
   const auto expect_min_tokens = [&](Decoding decoding, int64_t min_tokens) {
     decoding.min_new_tokens = min_tokens;
     for (const Answer& a : run(make_job(model_, {}, prompt_, decoding, stop_ids))) {

@@ -181,9 +181,9 @@ TEST(HostileGrammar, HugeGrammarsCompileOrAreShortErrors) {
   (void)Grammar::from_json_schema(schema);  // must not crash
   std::string keys = R"({"properties":{)";
   for (int i = 0; i < 1500; ++i) keys += fmt::format(R"("k{}":{{}},)", i);
-  const auto many = Grammar::from_json_schema(keys + R"("z":{}},"additionalProperties":true})");
-  ASSERT_TRUE(many.ok());
-  EXPECT_TRUE(GrammarState(*many).accept("{\"k4"));
+  const auto many_keys = Grammar::from_json_schema(keys + R"("z":{}},"additionalProperties":true})");
+  ASSERT_TRUE(many_keys.ok());
+  EXPECT_TRUE(GrammarState(*many_keys).accept("{\"k4"));
 }
 
 TEST(HostileGrammar, AmbiguityAndDepthAreLimited) {
@@ -191,10 +191,10 @@ TEST(HostileGrammar, AmbiguityAndDepthAreLimited) {
   const TokenTrie trie(tokens, {0});
   std::vector<uint64_t> mask(trie.words());
   // Each "a" has as many parses as there are ways to place brackets.
-  GrammarState ways(gbnf("root ::= \"a\" root root | \"a\""));
+  GrammarState ambiguous_state(gbnf("root ::= \"a\" root root | \"a\""));
   bool accepted = true;
-  for (int i = 0; i < 3000 && accepted; ++i) accepted = ways.accept("a");
-  EXPECT_TRUE(accepted || ways.limit().has_value());
+  for (int i = 0; i < 3000 && accepted; ++i) accepted = ambiguous_state.accept("a");
+  EXPECT_TRUE(accepted || ambiguous_state.limit().has_value());
   GrammarState nested_state(*Grammar::from_json_schema("{}"));
   int depth = 0;
   while (depth < 100000 && nested_state.accept("[")) ++depth;

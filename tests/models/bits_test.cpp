@@ -247,7 +247,7 @@ Tensor llama_by_hand(Context& ctx, const Model& model, const std::vector<int64_t
 }
 
 // Softmax over tiles of keys that start at `origin`, with running maximum and sum: exact arithmetic gives the
-// same result for every origin. A decoder that starts its tiles at a chunk instead of the sequence does this.
+// same result for every origin. An origin above 0 stands for a decoder whose tiles start at a chunk.
 Tensor tiled_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionSpec& a,
                        int64_t origin, int64_t tile) {
   Tensor out = Tensor::zeros(q.shape());

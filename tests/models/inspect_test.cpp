@@ -81,10 +81,12 @@ TEST(Inspect, KnownModelsHaveTheirPublishedSizes) {
       Json::parse(R"({"model_type": "vit", "architectures": ["ViTForImageClassification"], "hidden_size": 384,
     "num_hidden_layers": 12, "num_attention_heads": 6, "intermediate_size": 1536, "image_size": 224, "patch_size": 16, "num_channels": 3,
     "num_labels": 1000})"));
-  const auto rows = [](int64_t in, int64_t out) { return in * out + out; };
+  const auto linear_parameters = [](int64_t in, int64_t out) { return in * out + out; };
   constexpr int64_t d = 384;
-  EXPECT_EQ(deit.parameters, 12 * (rows(d, 1152) + rows(d, d) + rows(d, 1536) + rows(1536, d) + 4 * d) +
-                                 rows(3 * 16 * 16, d) + d + 197 * d + 2 * d + rows(d, 1000));
+  EXPECT_EQ(deit.parameters, 12 * (linear_parameters(d, 1152) + linear_parameters(d, d) +
+                                   linear_parameters(d, 1536) + linear_parameters(1536, d) + 4 * d) +
+                                 linear_parameters(3 * 16 * 16, d) + d + 197 * d + 2 * d +
+                                 linear_parameters(d, 1000));
   EXPECT_EQ(deit.parameters, 22'050'664);
 }
 

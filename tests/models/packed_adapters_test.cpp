@@ -1,5 +1,5 @@
-// Adapters on weights quantized as by bitsandbytes (NF4, NF4 with quantized scales, int8) and gpt-oss
-// (MXFP4). The files are packed here, by the formulas of the formats.
+// Adapters on weights quantized like those of bitsandbytes (NF4, NF4 with quantized scales, int8) and gpt-oss
+// (MXFP4). The test packs the files by the formulas of the formats.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -183,8 +183,8 @@ class PackedBase : public testing::TestWithParam<std::string> {
   AdapterConfig attach_adapter(const LoadedModel& loaded) {
     AdapterConfig config;
     config.rank = 4, config.alpha = 8, config.targets = {"all-linear"};
-    const Status added = add_adapter(loaded, config, device_, 3);
-    check(added.ok(), added.ok() ? "" : added.error().text());
+    const Status status = add_adapter(loaded, config, device_, 3);
+    check(status.ok(), status.ok() ? "" : status.error().text());
     return config;
   }
 
@@ -196,7 +196,7 @@ TEST_P(PackedBase, LossAndGradientsEqualThoseOfDecodedWeights) {
   const LoadedModel a = load(packed_, true), b = load(decoded_, true);
   attach_adapter(a), attach_adapter(b);
   EXPECT_NEAR(backward(a), backward(b), 1e-5);
-  int64_t compared = 0;
+  int64_t gradient_count = 0;
   for (const auto& p : a.model->parameters().all()) {
     if (!p->grad.defined()) continue;
     const Tensor other = b.model->parameters().find(p->name)->grad;
@@ -204,9 +204,9 @@ TEST_P(PackedBase, LossAndGradientsEqualThoseOfDecodedWeights) {
     for (int64_t i = 0; i < other.count(); ++i)
       difference += std::pow(p->grad.f32()[i] - other.f32()[i], 2), size += std::pow(other.f32()[i], 2);
     EXPECT_LE(difference, 1e-10 * size) << p->name;
-    ++compared;
+    ++gradient_count;
   }
-  EXPECT_GE(compared, 14);
+  EXPECT_GE(gradient_count, 14);
 }
 
 // As `makar sft --adapter qlora` does it, with integer products where the base has them.
