@@ -120,15 +120,15 @@ TEST(Gguf, TheGoldenFilesOfLlamaCppOpen) {
   const char* assets = std::getenv("MAKAR_ASSETS");
   const std::string folder = std::string(assets ? assets : "../shared/assets") + "/../golden/gguf";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
-  int opened = 0;
+  int file_count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".gguf") continue;
     const auto file = Gguf::open(entry.path().string());
     ASSERT_TRUE(file.ok()) << file.error().text();
     EXPECT_EQ((*file)->tensors().size(), 12u);
-    ++opened;
+    ++file_count;
   }
-  EXPECT_EQ(opened, 14);
+  EXPECT_EQ(file_count, 14);
 }
 
 }  // namespace

@@ -244,9 +244,9 @@ TEST(Packed, ReadsSchemesAndRefusesUnsupportedOnes) {
                         Json{{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 0}},
                         Json{{"quant_method", "awq"}, {"bits", 4}, {"version", "gemv"}},
                         Json{{"quant_method", "fp8"}, {"weight_block_size", {128}}}, Json{{"bits", 4}}}) {
-    const auto bad = read(q);
-    ASSERT_FALSE(bad.ok()) << q.dump();
-    EXPECT_NE(bad.error().text().find("quantization_config"), std::string::npos) << bad.error().text();
+    const auto scheme = read(q);
+    ASSERT_FALSE(scheme.ok()) << q.dump();
+    EXPECT_NE(scheme.error().text().find("quantization_config"), std::string::npos) << scheme.error().text();
   }
 }
 

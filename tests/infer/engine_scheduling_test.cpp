@@ -126,11 +126,11 @@ TEST_F(EngineTest, AShortPromptDoesNotTakeTheOnlySlot) {
     engine.submit(job);
     return job;
   };
-  const auto long_one = submit(150), short_one = submit(3);
-  while (!long_one->done()) ASSERT_TRUE(engine.step());
-  EXPECT_FALSE(short_one->done());
+  const auto long_job = submit(150), short_job = submit(3);
+  while (!long_job->done()) ASSERT_TRUE(engine.step());
+  EXPECT_FALSE(short_job->done());
   engine.run();
-  EXPECT_TRUE(short_one->done());
+  EXPECT_TRUE(short_job->done());
 }
 
 // One caller has many requests waiting: another caller's first request is next, and a caller that sends one
@@ -174,16 +174,16 @@ TEST_F(EngineTest, TooFewPagesFailsOnlyThatRequest) {
   EngineOptions o;
   o.max_pages = 1;
   Engine engine(model_, device_, o);
-  const auto big = std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, 3), 1);
+  const auto big_job = std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, 3), 1);
   SampleRequest r;
   r.prompt = {4, 5, 6}, r.max_new_tokens = 4;
-  const auto small = std::make_shared<SampleJob>(r);
-  engine.submit(big);
-  engine.submit(small);
+  const auto small_job = std::make_shared<SampleJob>(r);
+  engine.submit(big_job);
+  engine.submit(small_job);
   engine.run();
-  ASSERT_TRUE(big->error.has_value());
-  EXPECT_NE(big->error->text().find("pages"), std::string::npos) << big->error->text();
-  EXPECT_EQ(small->answers()[0].tokens.size(), 4u);
+  ASSERT_TRUE(big_job->error.has_value());
+  EXPECT_NE(big_job->error->text().find("pages"), std::string::npos) << big_job->error->text();
+  EXPECT_EQ(small_job->answers()[0].tokens.size(), 4u);
   EXPECT_EQ(engine.cache().pages_used(), engine.prefix_pages());
 }
 
@@ -199,17 +199,17 @@ TEST_F(EngineTest, PrefixPagesAreLimited) {
           std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, static_cast<uint64_t>(seed)), 1);
       engine.submit(job);
       engine.run();
-      const std::vector<double> one = transcript(*job);
-      out.insert(out.end(), one.begin(), one.end());
+      const std::vector<double> scores = transcript(*job);
+      out.insert(out.end(), scores.begin(), scores.end());
     }
     return std::pair(out, engine.prefix_pages());
   };
   const int64_t pages_per_text = 150 / KvCache::kPageRows;
-  const auto [all, kept] = run(0);
-  EXPECT_EQ(kept, 5 * pages_per_text);
-  const auto [few, left] = run(2);
-  EXPECT_EQ(few, all);
-  EXPECT_LE(left, 2 + pages_per_text);
+  const auto [unlimited_scores, unlimited_pages] = run(0);
+  EXPECT_EQ(unlimited_pages, 5 * pages_per_text);
+  const auto [limited_scores, limited_pages] = run(2);
+  EXPECT_EQ(limited_scores, unlimited_scores);
+  EXPECT_LE(limited_pages, 2 + pages_per_text);
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     return o;
   }
 
-  std::vector<double> alone(uint64_t seed, EngineOptions result_options) {
+  std::vector<double> transcript_alone(uint64_t seed, EngineOptions result_options) {
     Dice dice(seed);
     const auto job = random_job(dice, false);
     result_options.share_prefixes = false;
@@ -210,7 +210,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
       ASSERT_NO_FATAL_FAILURE(check_pages(engine, jobs)) << "trial " << seed;
     }
     for (size_t i = 0; i < jobs.size(); ++i)
-      ASSERT_EQ(transcript(*jobs[i]), alone(seeds[i], result_options))
+      ASSERT_EQ(transcript(*jobs[i]), transcript_alone(seeds[i], result_options))
           << "trial " << seed << ", job " << i << (jobs[i]->error ? ": " + jobs[i]->error->text() : "");
     preempted_ += engine.stats().preempted, reused_ += engine.stats().reused;
   }

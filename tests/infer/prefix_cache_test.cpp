@@ -77,13 +77,13 @@ TEST_F(PrefixCacheTest, SaltsShareNothing) {
 }
 
 TEST_F(PrefixCacheTest, KeepsTheFirstPagesOfEqualPrefixes) {
-  const auto first = add_and_release(tokens(2));
+  const auto first_pages = add_and_release(tokens(2));
   add_and_release(tokens(2));
-  EXPECT_EQ(prefixes_->find("", tokens(2)), first);
+  EXPECT_EQ(prefixes_->find("", tokens(2)), first_pages);
   EXPECT_EQ(prefixes_->pages(), 2);
   EXPECT_EQ(cache_.pages_used(), 2);
-  const auto longer = add_and_release(tokens(3));  // only its last page is new
-  EXPECT_EQ(prefixes_->find("", tokens(3)), (std::vector{first[0], first[1], longer[2]}));
+  const auto longer_pages = add_and_release(tokens(3));  // only its last page is new
+  EXPECT_EQ(prefixes_->find("", tokens(3)), (std::vector{first_pages[0], first_pages[1], longer_pages[2]}));
   EXPECT_EQ(cache_.pages_used(), 3);
 }
 

@@ -278,9 +278,9 @@ TEST(SamplerOptions, AreReadFromJsonAndBounded) {
   EXPECT_FALSE(read_sampler_option(o, "top_k", 1e300).ok());
   EXPECT_FALSE(read_sampler_option(o, "logit_bias", Json{{"x", 1}}).ok());
   o.top_p = std::nan("");
-  const auto bad = check_sampler(o);
-  ASSERT_FALSE(bad.ok());
-  EXPECT_NE(bad.error().text().find("top_p"), std::string::npos);
+  const auto status = check_sampler(o);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().text().find("top_p"), std::string::npos);
 }
 
 TEST(Logprobs, EqualLogSoftmaxBitForBit) {

@@ -71,8 +71,8 @@ TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
     const ModelSpec& spec = loaded->model->spec();
     if (!has_tokens(spec) || spec.head.kind == HeadKind::kContrastive || spec.image_input) continue;
     const AdapterConfig config = all_linear();
-    const Status added = add_adapter(*loaded, config, device, 9);
-    ASSERT_TRUE(added.ok()) << added.error().text();
+    const Status add_status = add_adapter(*loaded, config, device, 9);
+    ASSERT_TRUE(add_status.ok()) << add_status.error().text();
     auto optimizer = Optimizer::make(loaded->model->parameters(), {});
     ASSERT_TRUE(optimizer.ok());
     const float before = value_of(*loaded, device);
@@ -81,8 +81,8 @@ TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
     const float after = value_of(*loaded, device);
     EXPECT_LT(after, before);
     ScratchFolder folder;
-    const Status saved = save_adapter(*loaded, config, folder.path());
-    ASSERT_TRUE(saved.ok()) << saved.error().text();
+    const Status save_status = save_adapter(*loaded, config, folder.path());
+    ASSERT_TRUE(save_status.ok()) << save_status.error().text();
     const auto reloaded = load_model(entry.path().string(), {true});
     const auto reloaded_config = load_adapter(*reloaded, folder.path(), device);
     ASSERT_TRUE(reloaded_config.ok()) << reloaded_config.error().text();

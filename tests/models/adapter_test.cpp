@@ -48,8 +48,8 @@ class Adapters : public testing::Test {
   // Saves the adapter and loads it onto a new base: the same bits.
   void expect_round_trip(const LoadedModel& loaded, const AdapterConfig& config, LoadedModel reloaded) {
     ScratchFolder folder;
-    const Status saved = save_adapter(loaded, config, folder.path());
-    ASSERT_TRUE(saved.ok()) << saved.error().text();
+    const Status status = save_adapter(loaded, config, folder.path());
+    ASSERT_TRUE(status.ok()) << status.error().text();
     const auto reloaded_config = load_adapter(reloaded, folder.path(), device_);
     ASSERT_TRUE(reloaded_config.ok()) << reloaded_config.error().text();
     EXPECT_TRUE(same_bits(run(reloaded), run(loaded)));

@@ -160,10 +160,10 @@ bool regroups(const ModelSpec& spec, const std::string& name) {
 // Two micro-batches against one batch of both. A sum over tokens continues where the first micro-batch
 // stopped, so most gradients are the same bits (norms: when a micro-batch is a multiple of their 64 rows);
 // the others agree up to rounding.
-TEST_P(TrainingBits, AccumulatedEqualsOneBatch) {
+TEST_P(TrainingBits, AccumulatedGradientsEqualOneBatch) {
   const ModelSpec& spec = model_.spec();
   if (spec.router_loss > 0) return;  // the router loss is not a mean over tokens
-  const Example one = example(spec, std::vector<int64_t>(8, 16), 300);
+  const Example full_batch = example(spec, std::vector<int64_t>(8, 16), 300);
   const auto half = [&](size_t begin) {
     Example part;
     const auto take = [&](const Batch& from, Batch& to) {
@@ -172,12 +172,12 @@ TEST_P(TrainingBits, AccumulatedEqualsOneBatch) {
         to.add({from.tokens.begin() + s.start, from.tokens.begin() + s.start + s.length});
       }
     };
-    take(one.inputs.source, part.inputs.source), take(one.inputs.target, part.inputs.target);
+    take(full_batch.inputs.source, part.inputs.source), take(full_batch.inputs.target, part.inputs.target);
     part.labels = labels_of(spec.encoder && spec.decoder ? part.inputs.target : part.inputs.source);
     return part;
   };
   // Without dropout: its masks depend on the position in the batch.
-  const Gradients expected = gradients(model_, device_, {one}, {.training = false});
+  const Gradients expected = gradients(model_, device_, {full_batch}, {.training = false});
   const Gradients got = gradients(model_, device_, {half(0), half(4)}, {.training = false, .weight = 0.5f});
   double largest = 0;
   for (const auto& [name, g] : expected)

@@ -25,10 +25,10 @@ inline void write_bytes(const std::string& path, const std::string& bytes) {
 
 // --- any file ---
 
-inline Edit text(const std::string& file, const std::string& bytes) {
+inline Edit write_text(const std::string& file, const std::string& bytes) {
   return [=](const std::string& folder) { write_bytes(folder + "/" + file, bytes); };
 }
-inline Edit bytes(const std::string& file, std::function<void(std::string&)> change) {
+inline Edit edit_bytes(const std::string& file, std::function<void(std::string&)> change) {
   return [=](const std::string& folder) {
     std::string content = *read_file(folder + "/" + file);
     change(content);
@@ -62,24 +62,24 @@ inline Edit replace_by_link(const std::string& file, const std::string& to) {
 
 // --- JSON files ---
 
-inline Edit json(const std::string& file, std::function<void(Json&)> change) {
-  return bytes(file, [=](std::string& content) {
+inline Edit edit_json(const std::string& file, std::function<void(Json&)> change) {
+  return edit_bytes(file, [=](std::string& content) {
     Json value = Json::parse(content);
     change(value);
     content = value.dump();
   });
 }
-inline Edit set(const std::string& key, const Json& value) {
-  return json(kConfig, [=](Json& c) { c[key] = value; });
+inline Edit set_field(const std::string& key, const Json& value) {
+  return edit_json(kConfig, [=](Json& c) { c[key] = value; });
 }
 inline Edit set_text(const std::string& key,
                      const std::string& value) {  // a value that no JSON library would write
-  return bytes(kConfig, [=](std::string& content) {
+  return edit_bytes(kConfig, [=](std::string& content) {
     content.insert(content.find('{') + 1, "\"" + key + "\": " + value + ", ");
   });
 }
-inline Edit drop(const std::string& key) {
-  return json(kConfig, [=](Json& c) { c.erase(key); });
+inline Edit remove_field(const std::string& key) {
+  return edit_json(kConfig, [=](Json& c) { c.erase(key); });
 }
 
 // --- safetensors ---
@@ -90,9 +90,9 @@ inline std::string join_file(const std::string& header, const std::string& data)
   std::memcpy(out.data(), &length, 8);
   return out + header + data;
 }
-inline Edit header_text(std::function<void(std::string& header, std::string& data)> change,
-                        const std::string& file = kWeights) {
-  return bytes(file, [=](std::string& content) {
+inline Edit edit_header_text(std::function<void(std::string& header, std::string& data)> change,
+                             const std::string& file = kWeights) {
+  return edit_bytes(file, [=](std::string& content) {
     uint64_t length = 0;
     std::memcpy(&length, content.data(), 8);
     std::string header = content.substr(8, length), data = content.substr(8 + length);
@@ -100,9 +100,9 @@ inline Edit header_text(std::function<void(std::string& header, std::string& dat
     content = join_file(header, data);
   });
 }
-inline Edit header(std::function<void(Json& header, std::string& data)> change,
-                   const std::string& file = kWeights) {
-  return header_text(
+inline Edit edit_header(std::function<void(Json& header, std::string& data)> change,
+                        const std::string& file = kWeights) {
+  return edit_header_text(
       [=](std::string& text, std::string& data) {
         Json value = Json::parse(text);
         change(value, data);
@@ -110,24 +110,24 @@ inline Edit header(std::function<void(Json& header, std::string& data)> change,
       },
       file);
 }
-inline Edit tensor(const std::string& name, std::function<void(Json& entry)> change) {
-  return header([=](Json& h, std::string&) {
+inline Edit edit_tensor(const std::string& name, std::function<void(Json& entry)> change) {
+  return edit_header([=](Json& h, std::string&) {
     if (!h.contains(name)) std::abort();  // the table names a tensor that the intact folder does not have
     change(h[name]);
   });
 }
 inline Edit set_type_and_shape(const std::string& name, const std::string& dtype, const Json& shape) {
-  return tensor(name, [=](Json& e) { e["dtype"] = dtype, e["shape"] = shape; });
+  return edit_tensor(name, [=](Json& e) { e["dtype"] = dtype, e["shape"] = shape; });
 }
 inline Edit set_shape(const std::string& name, const Json& shape) {
-  return tensor(name, [=](Json& e) { e["shape"] = shape; });
+  return edit_tensor(name, [=](Json& e) { e["shape"] = shape; });
 }
-inline Edit header_length(uint64_t length) {
-  return bytes(kWeights, [=](std::string& content) { std::memcpy(content.data(), &length, 8); });
+inline Edit set_header_length(uint64_t length) {
+  return edit_bytes(kWeights, [=](std::string& content) { std::memcpy(content.data(), &length, 8); });
 }
 // Removes a tensor and its bytes from the file.
 inline Edit remove_tensor(const std::string& name) {
-  return header([=](Json& h, std::string& data) {
+  return edit_header([=](Json& h, std::string& data) {
     if (!h.contains(name)) std::abort();
     const size_t begin = h[name]["data_offsets"][0], end = h[name]["data_offsets"][1];
     data.erase(begin, end - begin);
@@ -140,7 +140,7 @@ inline Edit remove_tensor(const std::string& name) {
 }
 inline Edit add_tensor(const std::string& name, const Json& shape, size_t size,
                        const std::string& file = kWeights) {
-  return header(
+  return edit_header(
       [=](Json& h, std::string& data) {
         h[name] = {{"dtype", "F32"}, {"shape", shape}, {"data_offsets", {data.size(), data.size() + size}}};
         data.append(size, '\0');

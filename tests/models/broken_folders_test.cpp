@@ -32,8 +32,8 @@ class BrokenFolders : public testing::Test {
   }
   void write(const std::string& name, const Json& config, size_t shard) {
     const LoadedModel model = small_model(config);
-    const Status saved = save_model(scratch_ / name, *model.model, *model.family, shard);
-    ASSERT_TRUE(saved.ok()) << saved.error().text();
+    const Status status = save_model(scratch_ / name, *model.model, *model.family, shard);
+    ASSERT_TRUE(status.ok()) << status.error().text();
   }
   std::string make_broken(const Case& c, size_t index) {
     const std::string folder = scratch_ / ("case" + std::to_string(index));
