@@ -121,8 +121,8 @@ Result<GgufFields> read_fields(Cursor& in, uint64_t count) {
     MAKAR_TRY(std::string key, read_name(in, "a key"));
     MAKAR_TRY(const uint32_t kind, in.get<uint32_t>());
     const size_t begin = in.at();
-    const Status walked = walk(in, kind, 0);
-    if (!walked.ok()) return walked.error().in("key " + quote(key));
+    const Status status = walk(in, kind, 0);
+    if (!status.ok()) return status.error().in("key " + quote(key));
     if (!seen.insert(key).second) return error_at("key " + quote(key), "is given twice");
     list.emplace_back(std::move(key), GgufValue(static_cast<GgufKind>(kind), std::string(in.since(begin))));
   }

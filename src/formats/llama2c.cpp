@@ -19,22 +19,23 @@ constexpr size_t kHeaderBytes = 28, kNewHeaderBytes = 256;
 constexpr int32_t kMagic = 0x616b3432;  // "ak42": versions 1 and 2
 
 Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
-  const auto bad = [&](const char* what, int64_t value) {
+  const auto size_error = [&](const char* what, int64_t value) {
     return error_at(place, "its header gives {} {}, which is out of range; is this a llama2.c checkpoint?",
                     value, what);
   };
   constexpr int64_t kMaxWidth = 1 << 20;
-  if (s.width < 1 || s.width > kMaxWidth) return bad("as its width", s.width);
+  if (s.width < 1 || s.width > kMaxWidth) return size_error("as its width", s.width);
   if (s.feed_forward < 1 || s.feed_forward > kMaxWidth)
-    return bad("as its feed-forward width", s.feed_forward);
-  if (s.layers < 1 || s.layers > 1024) return bad("layers", s.layers);
-  if (s.heads < 1 || s.width % s.heads != 0 || s.width / s.heads % 2 != 0) return bad("heads", s.heads);
-  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) return bad("heads of keys and values", s.kv_heads);
-  if (s.vocab < 1 || s.vocab > 1 << 23) return bad("tokens", s.vocab);
-  if (s.positions < 1 || s.positions > 1 << 24) return bad("positions", s.positions);
+    return size_error("as its feed-forward width", s.feed_forward);
+  if (s.layers < 1 || s.layers > 1024) return size_error("layers", s.layers);
+  if (s.heads < 1 || s.width % s.heads != 0 || s.width / s.heads % 2 != 0)
+    return size_error("heads", s.heads);
+  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) return size_error("heads of keys and values", s.kv_heads);
+  if (s.vocab < 1 || s.vocab > 1 << 23) return size_error("tokens", s.vocab);
+  if (s.positions < 1 || s.positions > 1 << 24) return size_error("positions", s.positions);
   // Groups are contiguous in a row, and the length of every row is a multiple of one of the two widths.
   if (s.group < 1 || s.width % s.group != 0 || s.feed_forward % s.group != 0)
-    return bad("weights per scale", s.group);
+    return size_error("weights per scale", s.group);
   return s;
 }
 
@@ -72,7 +73,7 @@ class Layout {
  public:
   Layout(const Sizes& sizes, size_t begin, std::vector<GgufTensor>& out)
       : sizes_(sizes), out_(out), at_(begin) {}
-  void one(const std::string& name, const Shape& shape) {
+  void add_tensor(const std::string& name, const Shape& shape) {
     const auto count = static_cast<size_t>(shape.count());
     const size_t bytes = sizes_.version == 2 && shape.rank() == 2
                              ? count + count / static_cast<size_t>(sizes_.group) * 4
@@ -81,7 +82,7 @@ class Layout {
     at_ += bytes;
   }
   void each_layer(const std::string& name, const Shape& shape) {
-    for (int64_t i = 0; i < sizes_.layers; ++i) one(fmt::format("blk.{}.{}", i, name), shape);
+    for (int64_t i = 0; i < sizes_.layers; ++i) add_tensor(fmt::format("blk.{}.{}", i, name), shape);
   }
   void skip(int64_t values) { at_ += static_cast<size_t>(values) * 4; }
   size_t end() const { return at_; }
@@ -97,8 +98,8 @@ size_t describe_tensors(const Sizes& s, std::vector<GgufTensor>& out) {
   const bool first = s.version == 0;  // the first format: norms are interleaved with the matrices
   Layout l(s, first ? kHeaderBytes : kNewHeaderBytes, out);
   if (!first) l.each_layer("attn_norm", {s.width}), l.each_layer("ffn_norm", {s.width});
-  if (!first) l.one("output_norm", {s.width});
-  l.one("token_embd", {s.vocab, s.width});
+  if (!first) l.add_tensor("output_norm", {s.width});
+  l.add_tensor("token_embd", {s.vocab, s.width});
   if (first) l.each_layer("attn_norm", {s.width});
   l.each_layer("attn_q", {s.width, s.width});
   l.each_layer("attn_k", {kv_width, s.width});
@@ -108,9 +109,9 @@ size_t describe_tensors(const Sizes& s, std::vector<GgufTensor>& out) {
   l.each_layer("ffn_gate", {s.feed_forward, s.width});
   l.each_layer("ffn_down", {s.width, s.feed_forward});
   l.each_layer("ffn_up", {s.feed_forward, s.width});
-  if (first) l.one("output_norm", {s.width});
+  if (first) l.add_tensor("output_norm", {s.width});
   if (first) l.skip(s.positions * (s.width / s.heads));  // the cosine and sine tables
-  if (!s.shared) l.one("output", {s.vocab, s.width});
+  if (!s.shared) l.add_tensor("output", {s.vocab, s.width});
   return l.end();
 }
 

@@ -13,6 +13,8 @@ PickleMachine::PickleMachine(std::span<const std::byte> bytes, const std::string
 
 Result<Pickle> PickleMachine::run() {
   while (!stopped_) {
+    if (at_ >= kMaxPickleBytes)
+      return error_of(Error::Kind::kLimit, here(), "the pickle has more than {} bytes", kMaxPickleBytes);
     if (at_ >= bytes_.size()) return error_at(here(), "the pickle has no end; the download is incomplete");
     op_at_ = at_;
     const auto op = static_cast<uint8_t>(bytes_[at_++]);

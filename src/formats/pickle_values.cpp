@@ -111,13 +111,13 @@ Status PickleMachine::set_items() {
 }
 
 Status PickleMachine::add_global(const std::string& module, const std::string& name) {
-  std::string full = module + "." + name;
-  if (!allowed_(full))
+  std::string full_name = module + "." + name;
+  if (!allowed_(full_name))
     return error_of(Error::Kind::kUnsupported, here(),
                     "the pickle refers to {}, which tensors do not need; refused because it could run "
                     "code: do not load this file elsewhere unless you trust its author",
-                    quote(full.substr(0, 200)));
-  return push(with_text(Kind::kGlobal, std::move(full)));
+                    quote(full_name.substr(0, 200)));
+  return push(with_text(Kind::kGlobal, std::move(full_name)));
 }
 
 Status PickleMachine::global() {

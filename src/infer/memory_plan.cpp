@@ -128,16 +128,17 @@ Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget,
   BlockPool::shared().trim();
   const int64_t resident = resident_memory().now, tables = table_bytes(model);
   const int64_t page = page_bytes(spec, budget.cache) + draft_page_bytes;
-  const int64_t left = budget.bytes - resident - tables;
+  const int64_t available = budget.bytes - resident - tables;
   int64_t rows = std::max(options.step_tokens, kMinStepRows);
-  while (rows > kMinStepRows && step_bytes(spec, rows) > left / 2) rows = std::max(rows / 2, kMinStepRows);
+  while (rows > kMinStepRows && step_bytes(spec, rows) > available / 2)
+    rows = std::max(rows / 2, kMinStepRows);
   const int64_t step = step_bytes(spec, rows);
-  if (left < step + page)
+  if (available < step + page)
     return too_small("all models together", budget, 0, resident + tables, rows, step, page,
                      resident + tables + step + page);
   options.step_tokens = rows;
-  if (page > 0) options.max_pages = (left - step) / page;
-  BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(left));
+  if (page > 0) options.max_pages = (available - step) / page;
+  BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(available));
   return options;
 }
 

@@ -23,8 +23,8 @@ SampleJob::SampleJob(SampleRequest request) : DecodingJob(request), request_(std
 int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::span<const float> logits) {
   if (state.constraint) {
     scratch_.assign(logits.begin(), logits.end());
-    if (const Status masked = state.constraint->mask(scratch_); !masked.ok())
-      return error = masked.error(), -1;
+    if (const Status mask_status = state.constraint->mask(scratch_); !mask_status.ok())
+      return error = mask_status.error(), -1;
     logits = scratch_;
   }
   std::vector<int64_t> all_tokens;  // samplers also see the tokens that the window has dropped
@@ -37,8 +37,8 @@ int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::sp
   const auto next = state.sampler.next(logits, tokens, generated);
   if (!next.ok()) return error = next.error(), -1;
   if (state.constraint)
-    if (const Status accepted = state.constraint->accept(*next); !accepted.ok())
-      return error = accepted.error(), -1;
+    if (const Status accept_status = state.constraint->accept(*next); !accept_status.ok())
+      return error = accept_status.error(), -1;
   return *next;
 }
 

@@ -10,7 +10,7 @@ namespace makar {
 namespace {
 
 struct LogitStep {
-  bool (*on)(const SamplerOptions&);
+  bool (*enabled)(const SamplerOptions&);
   void (*run)(std::span<float> logits, const DrawContext& draw);
 };
 constexpr LogitStep kLogitSteps[] = {
@@ -24,7 +24,7 @@ constexpr LogitStep kLogitSteps[] = {
 };
 
 struct CandidateStep {
-  bool (*on)(const SamplerOptions&);
+  bool (*enabled)(const SamplerOptions&);
   void (*run)(Candidates& candidates, const DrawContext& draw);
 };
 constexpr CandidateStep kCandidateSteps[] = {
@@ -55,17 +55,17 @@ Result<Extremes> extremes_of(std::span<const float> logits) {
 
 bool alters_logits(const SamplerOptions& o) {
   return std::any_of(std::begin(kLogitSteps), std::end(kLogitSteps),
-                     [&](const LogitStep& step) { return step.on(o); });
+                     [&](const LogitStep& step) { return step.enabled(o); });
 }
 
 void run_logit_steps(std::span<float> logits, const DrawContext& draw) {
   for (const LogitStep& step : kLogitSteps)
-    if (step.on(draw.options)) step.run(logits, draw);
+    if (step.enabled(draw.options)) step.run(logits, draw);
 }
 
 void run_candidate_steps(Candidates& c, const DrawContext& draw) {
   for (const CandidateStep& step : kCandidateSteps)
-    if (c.size() > 1 && step.on(draw.options)) step.run(c, draw);
+    if (c.size() > 1 && step.enabled(draw.options)) step.run(c, draw);
 }
 
 }  // namespace

@@ -32,14 +32,14 @@ class StepPacer {
     without_logits = std::min(without_logits, count);
     if (std::isinf(budget.seconds)) return count;
     if (logit_seconds_ <= 0) count = std::min(count, without_logits + kFirstRows);
-    const double affordable = row_seconds_ > 0 ? budget.seconds / row_seconds_ : 1e9;
-    if (affordable < static_cast<double>(without_logits))
-      return std::max<int64_t>(static_cast<int64_t>(affordable), 1);
-    const double with_logits = row_seconds_ + logit_seconds_;
-    if (with_logits <= 0) return count;
+    const double affordable_rows = row_seconds_ > 0 ? budget.seconds / row_seconds_ : 1e9;
+    if (affordable_rows < static_cast<double>(without_logits))
+      return std::max<int64_t>(static_cast<int64_t>(affordable_rows), 1);
+    const double row_and_logit_seconds = row_seconds_ + logit_seconds_;
+    if (row_and_logit_seconds <= 0) return count;
     const double left = budget.seconds - static_cast<double>(without_logits) * row_seconds_;
-    return std::min(count,
-                    without_logits + static_cast<int64_t>(std::min(std::ceil(left / with_logits), 1e9)));
+    return std::min(
+        count, without_logits + static_cast<int64_t>(std::min(std::ceil(left / row_and_logit_seconds), 1e9)));
   }
   void take(Budget& budget, int64_t rows, int64_t logit_rows) const {
     budget.rows -= rows;

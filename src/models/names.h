@@ -86,8 +86,7 @@ struct NamedSlice {
   int64_t stacked_heads = 0;
   int64_t file_rows = 0;
   bool negative_exp = false;
-  int64_t experts =
-      0;  // > 0: the tensor's first dimension; each expert has parameters.size() / experts of them
+  int64_t experts = 0;  // > 0: the tensor's first dimension; `parameters` has equally many per expert
   Shape shape() const;  // of the tensor in the file
 };
 

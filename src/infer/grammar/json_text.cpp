@@ -40,12 +40,12 @@ ExprPtr json_character(const CodePoints& set) {
   const std::pair<uint32_t, const char*> escapes[] = {{'"', "\\\""}, {'\\', "\\\\"}, {'\b', "\\b"},
                                                       {'\f', "\\f"}, {'\n', "\\n"},  {'\r', "\\r"},
                                                       {'\t', "\\t"}};
-  CodePoints left = set.without(kControl.inverse());
+  CodePoints to_escape = set.without(kControl.inverse());
   for (const auto& [c, text] : escapes) {
     if (set.contains(c)) alternatives.push_back(literal(text));
-    left = left.without({{c, c}});
+    to_escape = to_escape.without({{c, c}});
   }
-  for (const auto& r : left.ranges())
+  for (const auto& r : to_escape.ranges())
     for (uint32_t c = r.low; c <= r.high; ++c) alternatives.push_back(literal(fmt::format("\\u{:04x}", c)));
   return choice(std::move(alternatives));
 }

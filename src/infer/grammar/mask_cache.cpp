@@ -99,8 +99,8 @@ Result<std::shared_ptr<const MaskCache::Bits>> MaskCache::compute(const Automato
                                            equivalent < 0 ? kNoLimit : kEquivalentBytes, steps));
     add_mask(*local_mask, w.frame);
     if (equivalent < 0 || t.max_depth <= kEquivalentBytes) continue;
-    MAKAR_TRY(const auto longer, local(automaton, trie, w.node, kEquivalentBytes, kNoLimit, steps));
-    add_mask(*longer, w.frame);
+    MAKAR_TRY(const auto long_token_mask, local(automaton, trie, w.node, kEquivalentBytes, kNoLimit, steps));
+    add_mask(*long_token_mask, w.frame);
   }
   if (m.limit_exceeded()) return m.limit();
   return std::shared_ptr<const Bits>(bits);

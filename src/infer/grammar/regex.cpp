@@ -55,13 +55,13 @@ class RegexReader {
         break;
       }
       MAKAR_TRY(auto part, atom(depth));
-      MAKAR_TRY(part, quantified(std::move(part)));
+      MAKAR_TRY(part, with_quantifier(std::move(part)));
       parts.push_back(std::move(part));
     }
     return parts;
   }
 
-  Result<ExprPtr> quantified(ExprPtr part) {
+  Result<ExprPtr> with_quantifier(ExprPtr part) {
     Scanner::Count c{1, 1};
     if (s_.take("*"))
       c = {0, -1};
