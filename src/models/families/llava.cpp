@@ -48,8 +48,8 @@ Result<ModelSpec> read_llava(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> llava_rules(const ModelSpec& spec, const char* tower) {
-  std::vector<NameRule> rules = clip_vision_names(tower);
+std::vector<NameRule> llava_rules(const ModelSpec& spec, const char* vision_prefix) {
+  std::vector<NameRule> rules = clip_vision_names(vision_prefix);
   for (NameRule rule : llava_text(spec.config)->family->names(spec)) {
     rule.tensor_name = "language_model." + rule.tensor_name;
     rules.push_back(rule);

@@ -52,7 +52,7 @@ inline std::vector<std::string> llama_ignored() { return {".rotary_emb.inv_freq"
 
 // BERT's encoder body and heads, shared by similar families.
 ModelSpec read_bert_like(Reader& r, const char* family, const char* model);
-std::vector<NameRule> bert_body_names(const std::string& prefix);
+std::vector<NameRule> bert_body_names(const std::string& file_prefix);
 GgufSection bert_gguf(const char* model);
 
 // BART's stacks, shared by similar encoder-decoders.

@@ -59,14 +59,14 @@ Result<ModelSpec> read_deit(const Config& config) {
 }
 
 std::vector<NameRule> vit_outer_names(const ModelSpec& spec) {
-  const std::string p = spec.family + ".";
+  const std::string file_prefix = spec.family + ".";
   const bool teacher = spec.head.kind == HeadKind::kImageClassTeacher;
-  return {{"encoder.embed.cls", p + "embeddings.cls_token"},
-          {"encoder.embed.distillation", p + "embeddings.distillation_token"},
-          {"encoder.embed.positions", p + "embeddings.position_embeddings"},
-          {"encoder.embed.patch", p + "embeddings.patch_embeddings.projection"},
-          {"encoder.norm", p + "layernorm"},
-          {"head.pooler", p + "pooler.dense"},
+  return {{"encoder.embed.cls", file_prefix + "embeddings.cls_token"},
+          {"encoder.embed.distillation", file_prefix + "embeddings.distillation_token"},
+          {"encoder.embed.positions", file_prefix + "embeddings.position_embeddings"},
+          {"encoder.embed.patch", file_prefix + "embeddings.patch_embeddings.projection"},
+          {"encoder.norm", file_prefix + "layernorm"},
+          {"head.pooler", file_prefix + "pooler.dense"},
           {"head.classifier", teacher ? "cls_classifier" : "classifier"},
           {"head.distillation", "distillation_classifier"}};
 }
