@@ -108,7 +108,7 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, size
         o.stop.push_back(stop.get<std::string>());
       }
     } else if (key == "early_stopping") {
-      MAKAR_TRY(o.early, parse_early_stop(value.is_string() ? value.get<std::string>() : value.dump()));
+      MAKAR_TRY(o.early_stop, parse_early_stop(value.is_string() ? value.get<std::string>() : value.dump()));
     } else if (key == "mbr_metric" && value.is_string()) {
       MAKAR_CHECK_OK(read_mbr_metric(value.get<std::string>(), key, o));
     } else if (key == "mbr" && value.is_number_integer()) {

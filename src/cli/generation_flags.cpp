@@ -70,7 +70,7 @@ void GenerationFlags::declare(Options& options) {
 }
 
 Status GenerationFlags::check(const Options& options) {
-  MAKAR_TRY(generation.early, parse_early_stop(early));
+  MAKAR_TRY(generation.early_stop, parse_early_stop(early));
   const std::string metric = !mbr_metric.empty() ? mbr_metric : mbr_model.empty() ? "chrf" : "embedding";
   MAKAR_CHECK_OK(read_mbr_metric(metric, "--mbr-metric", generation));
   if (generation.mbr_embedding && mbr_model.empty())

@@ -54,10 +54,11 @@ Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded) {
   MAKAR_TRY(const GgufSection* section, section_of(loaded));
   std::vector<GgufSource> out;
   for (const NamedSlice& slice : expand(section->names(model.spec()), model.parameters())) {
-    const DType type = slice.offset != 0 || slice.negative_exp ? DType::kF32 : slice.ours[0]->value.dtype();
-    out.push_back({slice.theirs, type, slice.shape(), [slice]() -> Result<Tensor> {
+    const DType type =
+        slice.offset != 0 || slice.negative_exp ? DType::kF32 : slice.parameters[0]->value.dtype();
+    out.push_back({slice.tensor_name, type, slice.shape(), [slice]() -> Result<Tensor> {
                      std::vector<Tensor> parts;
-                     for (const Parameter* p : slice.ours) parts.push_back(p->value);
+                     for (const Parameter* p : slice.parameters) parts.push_back(p->value);
                      return join(parts, slice);
                    }});
   }

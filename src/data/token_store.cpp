@@ -85,12 +85,12 @@ Result<TokenStore> TokenStore::open(const std::string& folder, const std::string
   MAKAR_TRY(const std::string stored_name, range.text_or("range_of", split));
   MAKAR_TRY(const Config stored_split, splits.object(stored_name));
   if (!stored_split.json().contains("shards") || !stored_split.json()["shards"].is_array())
-    return stored_split.wrong("shards", "must be a list");
+    return stored_split.field_error("shards", "must be a list");
   const size_t width = bits == 32 ? 4 : 2;
   for (const Json& entry : stored_split.json()["shards"]) {
     const Config shard(entry.is_object() ? entry : Json::object(), manifest.place() + ": shards");
     MAKAR_TRY(const std::string name, shard.text("name"));
-    if (name.find('/') != std::string::npos) return shard.wrong("name", "must be a file of the folder");
+    if (name.find('/') != std::string::npos) return shard.field_error("name", "must be a file of the folder");
     Shard s;
     s.ids_32bit = bits == 32, s.begin = store.tokens_;
     MAKAR_TRY(s.tokens, shard.integer("tokens", 0, int64_t{1} << 40));

@@ -6,14 +6,17 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "formats/failed_download.h"
 
 namespace makar {
 namespace {
 
+// Errors about a missing field suggest a similar one only in configs of at most this many fields.
+constexpr size_t kMaxFieldsToSuggest = 1000;
 constexpr JsonLimits kLimits = {.bytes = size_t{16} << 20, .depth = 32};  // ImageNet's 21k labels take 2 MB
 
 // A value as it is shown in an error.
-std::string found(const Json& v) {
+std::string value_text(const Json& v) {
   if (v.is_string()) return "the string " + quote(v.get_ref<const std::string&>());
   if (v.is_object()) return "an object";
   if (v.is_array()) return fmt::format("a list of {}", v.size());
@@ -22,10 +25,10 @@ std::string found(const Json& v) {
 
 Error expected_found(const std::string& place, const std::string& key, const std::string& expected,
                      const Json& v) {
-  return error_at(place, "field {} must be {}, found {}", quote(key), expected, found(v));
+  return error_at(place, "field {} must be {}, found {}", quote(key), expected, value_text(v));
 }
 
-// Readers of one value: true and the value, or false. Unsigned values above INT64_MAX are out of any bounds.
+// Read one value; false if its type is wrong or it is out of bounds, as unsigned values above INT64_MAX are.
 bool get_integer(const Json& v, int64_t lo, int64_t hi, int64_t& out) {
   if (!v.is_number_integer()) return false;
   if (v.is_number_unsigned() && v.get<uint64_t>() > uint64_t{std::numeric_limits<int64_t>::max()})
@@ -40,25 +43,25 @@ bool get_number(const Json& v, double lo, double hi, double& out) {
 }
 
 // The likely cause when a file is not JSON.
-std::string guess(std::string_view text) {
-  if (text.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
-  if (text.starts_with("<")) return "; it is a web page: the download failed";
+std::string likely_cause(std::string_view text) {
+  if (const auto leftover = failed_download(text); !leftover.empty())
+    return fmt::format("; it is {}", leftover);
   return text.empty() ? "; the file is empty: download it again" : "";
 }
 
 // Python writes Infinity and -Infinity, which are not JSON. Here they become {"__float__": "Infinity"}, as
 // newer transformers write them.
 std::string with_tagged_infinity(std::string_view text) {
-  constexpr std::string_view kName = "Infinity";
+  constexpr std::string_view kInfinity = "Infinity";
   std::string out;
-  bool quoted = false;
+  bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '"') quoted = !quoted;
-    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
-    const bool negative = !quoted && text[i] == '-';
-    if (!quoted && text.substr(i + (negative ? 1 : 0)).starts_with(kName)) {
-      out += fmt::format("{{\"__float__\": \"{}{}\"}}", negative ? "-" : "", kName);
-      i += kName.size() - (negative ? 0 : 1);
+    if (text[i] == '"') in_string = !in_string;
+    if (in_string && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
+    const bool negative = !in_string && text[i] == '-';
+    if (!in_string && text.substr(i + (negative ? 1 : 0)).starts_with(kInfinity)) {
+      out += fmt::format("{{\"__float__\": \"{}{}\"}}", negative ? "-" : "", kInfinity);
+      i += kInfinity.size() - (negative ? 0 : 1);
     } else {
       out += text[i];
     }
@@ -88,19 +91,19 @@ Result<Config> Config::read(const std::string& folder, const std::string& file) 
   auto config = parse(text, path);
   if (config.ok()) return config;
   Error error = config.error();
-  error.message += guess(text);
+  error.message += likely_cause(text);
   return error;
 }
 
 Result<Config> Config::parse(std::string_view text, const std::string& place) {
-  std::string tagged;
+  std::string tagged_text;
   if (text.size() <= kLimits.bytes && text.find("Infinity") != text.npos)
-    tagged = with_tagged_infinity(text), text = tagged;
+    tagged_text = with_tagged_infinity(text), text = tagged_text;
   JsonLimits limits = kLimits;
-  if (!tagged.empty()) limits.bytes = tagged.size();
+  if (!tagged_text.empty()) limits.bytes = tagged_text.size();
   MAKAR_TRY(Json json, parse_json(text, place, limits));
-  const bool is_object = json.is_object() && !json.contains("__float__");  // which a lone Infinity would be
-  if (!is_object) return error_at(place, "must be a JSON object, found {}", found(json));
+  const bool is_object = json.is_object() && !json.contains("__float__");  // a file of one Infinity
+  if (!is_object) return error_at(place, "must be a JSON object, found {}", value_text(json));
   return Config(std::move(json), place);
 }
 
@@ -121,10 +124,10 @@ Error Config::missing(const Keys& keys) const {
   std::string names = quote(keys.list[0]);
   for (size_t i = 1; i < keys.list.size(); ++i) names += " or " + quote(keys.list[i]);
   return error_of(Error::Kind::kNotFound, place_, "field {} is missing; this kind of model needs it{}", names,
-                  json_.size() <= 1000 ? did_you_mean(keys.list[0], this->keys()) : "");
+                  json_.size() <= kMaxFieldsToSuggest ? did_you_mean(keys.list[0], this->keys()) : "");
 }
 
-Error Config::wrong(const Keys& keys, const std::string& what) const {
+Error Config::field_error(const Keys& keys, const std::string& what) const {
   return error_at(place_, "field {} {}", quote(*find(keys).key), what);
 }
 

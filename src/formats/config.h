@@ -55,7 +55,7 @@ class Config {
   Result<Config> object_or_empty(const Keys& keys) const;
 
   // An error about a field, for rules that involve several: "config.json: field 'x' ...".
-  Error wrong(const Keys& keys, const std::string& what) const;
+  Error field_error(const Keys& keys, const std::string& what) const;
 
  private:
   struct Found {

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "formats/failed_download.h"
 #include "formats/gguf_header.h"
 #include "formats/gguf_split.h"
 
@@ -29,14 +30,6 @@ Status check_layout(const std::vector<GgufTensor>& tensors, size_t data_bytes) {
   return Done{};
 }
 
-// Names what a failed download left instead of the file, from its first bytes.
-const char* failed_download(std::string_view start) {
-  if (start.starts_with("version https://git-lfs"))
-    return "is a Git LFS pointer, not the file itself; run `git lfs pull`";
-  if (start.starts_with("<!") || start.starts_with("<html")) return "is a web page; download the file itself";
-  return nullptr;
-}
-
 }  // namespace
 
 Result<Gguf::File> Gguf::open(const std::string& path) {
@@ -58,7 +51,8 @@ Result<Gguf::File> Gguf::parse(std::span<const std::byte> bytes, std::shared_ptr
                                std::string place) {
   const std::string_view start(reinterpret_cast<const char*>(bytes.data()),
                                std::min<size_t>(bytes.size(), 64));
-  if (const char* what = failed_download(start)) return error_at(place, "{}", what);
+  if (const auto leftover = failed_download(start); !leftover.empty())
+    return error_at(place, "is {}", leftover);
   auto header = parse_gguf_header(bytes);
   if (!header.ok()) return header.error().in(place);
   const size_t data_bytes = bytes.size() > header->data_begin ? bytes.size() - header->data_begin : 0;
@@ -81,31 +75,31 @@ Gguf::File Gguf::of(std::span<const std::byte> data, std::shared_ptr<const void>
 }
 
 Result<Gguf::File> Gguf::join(const std::vector<File>& files) {
-  auto whole = std::shared_ptr<Gguf>(new Gguf);
-  whole->place_ = files[0]->place_;
-  whole->fields_ = files[0]->fields_;
-  for (const char* key : {kSplitNumber, kSplitCount, kSplitTensors}) whole->fields_.erase(key);
+  auto model = std::shared_ptr<Gguf>(new Gguf);
+  model->place_ = files[0]->place_;
+  model->fields_ = files[0]->fields_;
+  for (const char* key : {kSplitNumber, kSplitCount, kSplitTensors}) model->fields_.erase(key);
   for (size_t i = 0; i < files.size(); ++i) {
-    whole->data_.push_back(files[i]->data_[0]);
+    model->data_.push_back(files[i]->data_[0]);
     for (GgufTensor t : files[i]->tensors_) {
       t.file = i;
-      whole->tensors_.push_back(std::move(t));
+      model->tensors_.push_back(std::move(t));
     }
   }
-  whole->sort_names();
-  for (size_t i = 1; i < whole->by_name_.size(); ++i) {
-    const GgufTensor &a = whole->tensors_[whole->by_name_[i - 1]], &b = whole->tensors_[whole->by_name_[i]];
+  model->sort_names();
+  for (size_t i = 1; i < model->by_name_.size(); ++i) {
+    const GgufTensor &a = model->tensors_[model->by_name_[i - 1]], &b = model->tensors_[model->by_name_[i]];
     if (a.name == b.name)
       return error_at(files[b.file]->place(),
                       "has tensor {}, which {} has too; the files belong to different models", quote(a.name),
                       quote(files[a.file]->place()));
   }
-  const auto declared = files[0]->fields_.integer(kSplitTensors);
-  if (declared && *declared != static_cast<int64_t>(whole->tensors_.size()))
-    return error_at(whole->place_,
+  const auto declared_tensors = files[0]->fields_.integer(kSplitTensors);
+  if (declared_tensors && *declared_tensors != static_cast<int64_t>(model->tensors_.size()))
+    return error_at(model->place_,
                     "key '{}' is {} but its {} files have {} tensors; the files belong to different models",
-                    kSplitTensors, *declared, files.size(), whole->tensors_.size());
-  return File(whole);
+                    kSplitTensors, *declared_tensors, files.size(), model->tensors_.size());
+  return File(model);
 }
 
 void Gguf::sort_names() {

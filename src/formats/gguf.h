@@ -35,8 +35,8 @@ class Gguf {
   static File of(std::span<const std::byte> data, std::shared_ptr<const void> owner, std::string place,
                  GgufFields fields, std::vector<GgufTensor> tensors);
 
-  // The files of a split model, in order, as one, with the metadata of the first. Tensor names must be
-  // unique.
+  // Joins the files of a split model, which must be in order; the metadata is that of the first file. Tensor
+  // names must be unique.
   static Result<File> join(const std::vector<File>& files);
 
   const std::string& place() const { return place_; }
@@ -59,6 +59,9 @@ class Gguf {
   std::vector<GgufTensor> tensors_;
   std::vector<uint32_t> by_name_;  // indices of tensors(), sorted by name
 };
+
+// The alignment of the data section when the file has no key "general.alignment".
+inline constexpr size_t kGgufDefaultAlignment = 32;
 
 // The number of a type in GGUF files; -1 when ggml has no such type.
 int32_t gguf_type(DType type);

@@ -8,8 +8,8 @@
 namespace makar {
 namespace {
 
-constexpr int kMaxDepth = 4;            // nesting of arrays
-constexpr uint64_t kMaxName = 1 << 16;  // bytes of a key or a tensor's name
+constexpr int kMaxArrayDepth = 4;            // nesting of arrays
+constexpr uint64_t kMaxNameBytes = 1 << 16;  // of a key or of the name of a tensor
 constexpr int64_t kMaxElements = int64_t{1} << 46;
 
 // makar's own type. Its number is far from those of ggml, so that other programs refuse a file that has it.
@@ -83,8 +83,8 @@ Status walk(Cursor& in, uint32_t kind, int depth) {
 }
 
 Status walk_array(Cursor& in, int depth) {
-  if (depth > kMaxDepth)
-    return error_of(Error::Kind::kLimit, in.place(), "arrays are nested more than {} deep", kMaxDepth);
+  if (depth > kMaxArrayDepth)
+    return error_of(Error::Kind::kLimit, in.place(), "arrays are nested more than {} deep", kMaxArrayDepth);
   MAKAR_TRY(const uint32_t element, in.get<uint32_t>());
   MAKAR_TRY(const uint64_t count, in.get<uint64_t>());
   if (!is_known(element))
@@ -107,8 +107,8 @@ Status walk_array(Cursor& in, int depth) {
 Result<std::string> read_name(Cursor& in, const char* what) {
   const std::string place = in.place();
   MAKAR_TRY(const uint64_t size, in.get<uint64_t>());
-  if (size > kMaxName)
-    return error_of(Error::Kind::kLimit, place, "{} of {} bytes; the limit is {}", what, size, kMaxName);
+  if (size > kMaxNameBytes)
+    return error_of(Error::Kind::kLimit, place, "{} of {} bytes; the limit is {}", what, size, kMaxNameBytes);
   MAKAR_TRY(const std::string_view text, in.take(size));
   if (text.empty()) return error_at(place, "{} is empty", what);
   return std::string(text);
@@ -121,8 +121,8 @@ Result<GgufFields> read_fields(Cursor& in, uint64_t count) {
     MAKAR_TRY(std::string key, read_name(in, "a key"));
     MAKAR_TRY(const uint32_t kind, in.get<uint32_t>());
     const size_t begin = in.at();
-    const Status walked = walk(in, kind, 0);
-    if (!walked.ok()) return walked.error().in("key " + quote(key));
+    const Status status = walk(in, kind, 0);
+    if (!status.ok()) return status.error().in("key " + quote(key));
     if (!seen.insert(key).second) return error_at("key " + quote(key), "is given twice");
     list.emplace_back(std::move(key), GgufValue(static_cast<GgufKind>(kind), std::string(in.since(begin))));
   }
@@ -178,7 +178,7 @@ Result<GgufTensor> read_tensor(Cursor& in, const std::string& name, size_t align
 
 Result<size_t> read_alignment(const GgufFields& fields) {
   const GgufValue* value = fields.find("general.alignment");
-  if (!value) return size_t{32};
+  if (!value) return kGgufDefaultAlignment;
   const auto n = value->integer();
   if (!n || *n < 1 || *n > 1 << 20 || (*n & (*n - 1)) != 0)
     return error_at("key 'general.alignment'", "must be a power of two up to 1048576, found {}",
@@ -194,10 +194,10 @@ Result<uint32_t> read_version(Cursor& in) {
   MAKAR_TRY(const uint32_t version, in.get<uint32_t>());
   if (version == 2 || version == 3) return version;
   const bool big_endian = version != 0 && (version & 0xffff) == 0;
-  return error_of(
-      Error::Kind::kUnsupported, "byte 4", "{}",
-      big_endian ? std::string("the file is big-endian; convert it on a little-endian machine")
-                 : fmt::format("GGUF version {} is not supported; supported are versions 2 and 3", version));
+  return error_of(Error::Kind::kUnsupported, "byte 4", "{}",
+                  big_endian
+                      ? std::string("the file is big-endian; convert it on a little-endian machine")
+                      : fmt::format("GGUF version {} is not supported; versions 2 and 3 are", version));
 }
 
 }  // namespace
@@ -214,9 +214,10 @@ Result<GgufHeader> parse_gguf_header(std::span<const std::byte> bytes) {
   MAKAR_TRY(const uint64_t tensors, in.get<uint64_t>());
   MAKAR_TRY(const uint64_t keys, in.get<uint64_t>());
   if (tensors > kMaxGgufTensors)
-    return error_of(Error::Kind::kLimit, "byte 8", "{} tensors; the limit is {}", tensors, kMaxGgufTensors);
+    return error_of(Error::Kind::kLimit, "byte 8", "has {} tensors; the limit is {}", tensors,
+                    kMaxGgufTensors);
   if (keys > kMaxGgufKeys)
-    return error_of(Error::Kind::kLimit, "byte 16", "{} keys; the limit is {}", keys, kMaxGgufKeys);
+    return error_of(Error::Kind::kLimit, "byte 16", "has {} keys; the limit is {}", keys, kMaxGgufKeys);
   GgufHeader header;
   MAKAR_TRY(header.fields, read_fields(in, keys));
   MAKAR_TRY(header.alignment, read_alignment(header.fields));

@@ -12,7 +12,7 @@ struct GgufHeader {
   GgufFields fields;
   std::vector<GgufTensor> tensors;  // each valid by itself: known type, bounded shape, whole blocks
   size_t data_begin = 0;            // offset of the data section in the file
-  size_t alignment = 32;
+  size_t alignment = kGgufDefaultAlignment;
 };
 
 inline constexpr uint64_t kMaxGgufKeys = 1 << 16, kMaxGgufTensors = 1 << 20;

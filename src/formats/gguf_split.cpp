@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMaxFiles = 4096;
+constexpr int64_t kMaxSplitFiles = 4096;
 
 std::string ending(int64_t number, int64_t count) {
   return fmt::format("-{:05}-of-{:05}.gguf", number, count);
@@ -23,16 +23,16 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
                 number = fields.integer(kSplitNumber).value_or(0);
   std::vector<std::string> others;
   if (count <= 1) return others;
-  if (count > kMaxFiles || number < 0 || number >= count)
-    return error_at(path, "is marked as file {} of {}; a model has at most {} files", number, count,
-                    kMaxFiles);
-  const std::string own = ending(number + 1, count);
-  if (!path.ends_with(own))
+  if (count > kMaxSplitFiles || number < 0 || number >= count)
+    return error_at(path, "has {} {} and {} {}; a model has at most {} files", kSplitNumber, number,
+                    kSplitCount, count, kMaxSplitFiles);
+  const std::string expected_ending = ending(number + 1, count);
+  if (!path.ends_with(expected_ending))
     return error_at(
         path,
         "is file {} of {} of a split model, whose files are found by name; rename it so that it ends in {}",
-        number + 1, count, quote(own));
-  const std::string stem = path.substr(0, path.size() - own.size());
+        number + 1, count, quote(expected_ending));
+  const std::string stem = path.substr(0, path.size() - expected_ending.size());
   if (number != 0)
     return error_at(path, "is file {} of {} of a split model; pass the first file, {}", number + 1, count,
                     quote(stem + ending(1, count)));
@@ -46,17 +46,18 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
 }
 
 Status check_gguf_part(const GgufFields& fields, const std::string& path, size_t index, size_t count) {
-  const auto number = fields.integer(kSplitNumber), of = fields.integer(kSplitCount);
-  if (number == static_cast<int64_t>(index) && of == static_cast<int64_t>(count)) return Done{};
+  const auto split_number = fields.integer(kSplitNumber), split_count = fields.integer(kSplitCount);
+  if (split_number == static_cast<int64_t>(index) && split_count == static_cast<int64_t>(count))
+    return Done{};
   return error_at(path,
                   "must be file {} of {} of the model but its keys '{}' and '{}' differ; download it again",
                   index + 1, count, kSplitNumber, kSplitCount);
 }
 
 bool is_further_gguf_part(const std::string& path) {
-  constexpr size_t kEnding = 20;  // -00002-of-00003.gguf
-  if (path.size() < kEnding) return false;
-  const std::string end = path.substr(path.size() - kEnding);
+  constexpr size_t kEndingBytes = 20;  // -00002-of-00003.gguf
+  if (path.size() < kEndingBytes) return false;
+  const std::string end = path.substr(path.size() - kEndingBytes);
   const auto digits = [&](size_t at) {
     return std::all_of(end.begin() + static_cast<long>(at), end.begin() + static_cast<long>(at) + 5,
                        [](char c) { return c >= '0' && c <= '9'; });

@@ -1,5 +1,6 @@
 // A model split over several GGUF files, as llama-gguf-split writes them: NAME-00001-of-00003.gguf and so on.
-// The first holds the metadata; "split.no" and "split.count" in each give its index and their number.
+// The first file has the metadata; "split.no" and "split.count" of each file are its index and the number of
+// files.
 #pragma once
 #include <string>
 #include <vector>

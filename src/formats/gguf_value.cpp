@@ -60,7 +60,7 @@ std::optional<double> number_at(GgufKind kind, const char* at) {
   return std::nullopt;
 }
 
-constexpr size_t kArrayHead = 12;  // element kind and count
+constexpr size_t kArrayHeadBytes = 12;  // element kind and count
 
 std::string array_head(GgufKind element, size_t count) {
   std::string out;
@@ -88,7 +88,7 @@ template <class F>
 bool each_plain(const GgufValue& value, F&& one) {
   const size_t size = size_of(value.element());
   for (uint64_t i = 0; i < value.count(); ++i)
-    if (!one(value.payload().data() + kArrayHead + i * size)) return false;
+    if (!one(value.payload().data() + kArrayHeadBytes + i * size)) return false;
   return true;
 }
 
@@ -141,12 +141,12 @@ std::optional<std::vector<int64_t>> GgufValue::integers() const {
   std::vector<int64_t> out;
   out.reserve(count());
   const GgufKind kind = element() == GgufKind::kBool ? GgufKind::kU8 : element();
-  const bool all = each_plain(*this, [&](const char* at) {
+  const bool all_valid = each_plain(*this, [&](const char* at) {
     const auto v = integer_at(kind, at);
     if (v) out.push_back(*v);
     return v.has_value();
   });
-  if (!all) return std::nullopt;
+  if (!all_valid) return std::nullopt;
   return out;
 }
 
@@ -155,12 +155,12 @@ std::optional<std::vector<double>> GgufValue::numbers() const {
     return std::nullopt;
   std::vector<double> out;
   out.reserve(count());
-  const bool all = each_plain(*this, [&](const char* at) {
+  const bool all_valid = each_plain(*this, [&](const char* at) {
     const auto v = number_at(element(), at);
     if (v) out.push_back(*v);
     return v.has_value();
   });
-  if (!all) return std::nullopt;
+  if (!all_valid) return std::nullopt;
   return out;
 }
 
@@ -168,7 +168,7 @@ std::optional<std::vector<std::string_view>> GgufValue::texts() const {
   if (kind_ != GgufKind::kArray || element() != GgufKind::kString) return std::nullopt;
   std::vector<std::string_view> out;
   out.reserve(count());
-  size_t at = kArrayHead;
+  size_t at = kArrayHeadBytes;
   for (uint64_t i = 0; i < count(); ++i) {
     const auto size = read<uint64_t>(payload_.data() + at);
     out.push_back(std::string_view(payload_).substr(at + 8, size));

@@ -62,14 +62,14 @@ std::string gguf_header(const GgufFields& fields, const std::vector<GgufSource>&
 
 }  // namespace
 
-std::string gguf_bytes(const GgufFields& fields) { return gguf_header(fields, {}, 32); }
+std::string gguf_bytes(const GgufFields& fields) { return gguf_header(fields, {}, kGgufDefaultAlignment); }
 
 Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors) {
   MAKAR_CHECK_OK(check_sources(path, tensors));
-  const int64_t asked = fields.integer("general.alignment").value_or(32);
-  check(asked >= 8 && asked <= 1 << 20 && (asked & (asked - 1)) == 0,
+  const int64_t requested = fields.integer("general.alignment").value_or(int64_t{kGgufDefaultAlignment});
+  check(requested >= 8 && requested <= 1 << 20 && (requested & (requested - 1)) == 0,
         "alignment must be a power of two, at least 8");
-  const auto alignment = static_cast<size_t>(asked);
+  const auto alignment = static_cast<size_t>(requested);
   MAKAR_TRY(FileWriter writer, FileWriter::open(path));
   MAKAR_CHECK_OK(writer.write(gguf_header(fields, tensors, alignment)));
   const std::string zeros(alignment, '\0');

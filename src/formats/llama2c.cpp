@@ -15,34 +15,36 @@ struct Sizes {
   int64_t group = 1;  // version 2: how many weights share a scale
 };
 
-constexpr size_t kHeader = 28, kNewHeader = 256;
+constexpr size_t kHeaderBytes = 28, kNewHeaderBytes = 256;
 constexpr int32_t kMagic = 0x616b3432;  // "ak42": versions 1 and 2
 
 Result<Sizes> check_sizes(const Sizes& s, const std::string& place) {
-  const auto bad = [&](const char* what, int64_t value) {
+  const auto size_error = [&](const char* what, int64_t value) {
     return error_at(place, "its header gives {} {}, which is out of range; is this a llama2.c checkpoint?",
                     value, what);
   };
-  constexpr int64_t kMax = 1 << 20;
-  if (s.width < 1 || s.width > kMax) return bad("as its width", s.width);
-  if (s.feed_forward < 1 || s.feed_forward > kMax) return bad("as its feed-forward width", s.feed_forward);
-  if (s.layers < 1 || s.layers > 1024) return bad("layers", s.layers);
-  if (s.heads < 1 || s.width % s.heads != 0 || s.width / s.heads % 2 != 0) return bad("heads", s.heads);
-  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) return bad("heads of keys and values", s.kv_heads);
-  if (s.vocab < 1 || s.vocab > 1 << 23) return bad("tokens", s.vocab);
-  if (s.positions < 1 || s.positions > 1 << 24) return bad("positions", s.positions);
+  constexpr int64_t kMaxWidth = 1 << 20;
+  if (s.width < 1 || s.width > kMaxWidth) return size_error("as its width", s.width);
+  if (s.feed_forward < 1 || s.feed_forward > kMaxWidth)
+    return size_error("as its feed-forward width", s.feed_forward);
+  if (s.layers < 1 || s.layers > 1024) return size_error("layers", s.layers);
+  if (s.heads < 1 || s.width % s.heads != 0 || s.width / s.heads % 2 != 0)
+    return size_error("heads", s.heads);
+  if (s.kv_heads < 1 || s.heads % s.kv_heads != 0) return size_error("heads of keys and values", s.kv_heads);
+  if (s.vocab < 1 || s.vocab > 1 << 23) return size_error("tokens", s.vocab);
+  if (s.positions < 1 || s.positions > 1 << 24) return size_error("positions", s.positions);
   // Groups are contiguous in a row, and the length of every row is a multiple of one of the two widths.
   if (s.group < 1 || s.width % s.group != 0 || s.feed_forward % s.group != 0)
-    return bad("weights per scale", s.group);
+    return size_error("weights per scale", s.group);
   return s;
 }
 
 Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& place) {
   std::array<int32_t, 7> n;
   const auto read = [&](size_t at) { std::memcpy(n.data(), bytes.data() + at, sizeof n); };
-  if (bytes.size() < kHeader)
-    return error_at(place, "has {} bytes; a llama2.c checkpoint starts with a header of 28 bytes",
-                    bytes.size());
+  if (bytes.size() < kHeaderBytes)
+    return error_at(place, "has {} bytes; a llama2.c checkpoint starts with a header of {} bytes",
+                    bytes.size(), kHeaderBytes);
   read(0);
   if (n[0] != kMagic) {
     const bool shared = n[5] > 0;
@@ -52,9 +54,9 @@ Result<Sizes> read_sizes(std::span<const std::byte> bytes, const std::string& pl
   if (version != 1 && version != 2)
     return error_of(Error::Kind::kUnsupported, place, "is llama2.c version {}; supported are 0, 1 and 2",
                     version);
-  if (bytes.size() < kNewHeader)
+  if (bytes.size() < kNewHeaderBytes)
     return error_at(place, "has {} bytes; llama2.c version {} starts with a header of {}", bytes.size(),
-                    version, kNewHeader);
+                    version, kNewHeaderBytes);
   read(8);
   Sizes s{n[0], n[1], n[2], n[3], n[4], n[5], n[6], bytes[36] != std::byte{0}, version};
   if (version == 2) {
@@ -71,7 +73,7 @@ class Layout {
  public:
   Layout(const Sizes& sizes, size_t begin, std::vector<GgufTensor>& out)
       : sizes_(sizes), out_(out), at_(begin) {}
-  void one(const std::string& name, const Shape& shape) {
+  void add_tensor(const std::string& name, const Shape& shape) {
     const auto count = static_cast<size_t>(shape.count());
     const size_t bytes = sizes_.version == 2 && shape.rank() == 2
                              ? count + count / static_cast<size_t>(sizes_.group) * 4
@@ -80,7 +82,7 @@ class Layout {
     at_ += bytes;
   }
   void each_layer(const std::string& name, const Shape& shape) {
-    for (int64_t i = 0; i < sizes_.layers; ++i) one(fmt::format("blk.{}.{}", i, name), shape);
+    for (int64_t i = 0; i < sizes_.layers; ++i) add_tensor(fmt::format("blk.{}.{}", i, name), shape);
   }
   void skip(int64_t values) { at_ += static_cast<size_t>(values) * 4; }
   size_t end() const { return at_; }
@@ -92,24 +94,24 @@ class Layout {
 };
 
 size_t describe_tensors(const Sizes& s, std::vector<GgufTensor>& out) {
-  const int64_t kv = s.width / s.heads * s.kv_heads;
+  const int64_t kv_width = s.width / s.heads * s.kv_heads;
   const bool first = s.version == 0;  // the first format: norms are interleaved with the matrices
-  Layout l(s, first ? kHeader : kNewHeader, out);
+  Layout l(s, first ? kHeaderBytes : kNewHeaderBytes, out);
   if (!first) l.each_layer("attn_norm", {s.width}), l.each_layer("ffn_norm", {s.width});
-  if (!first) l.one("output_norm", {s.width});
-  l.one("token_embd", {s.vocab, s.width});
+  if (!first) l.add_tensor("output_norm", {s.width});
+  l.add_tensor("token_embd", {s.vocab, s.width});
   if (first) l.each_layer("attn_norm", {s.width});
   l.each_layer("attn_q", {s.width, s.width});
-  l.each_layer("attn_k", {kv, s.width});
-  l.each_layer("attn_v", {kv, s.width});
+  l.each_layer("attn_k", {kv_width, s.width});
+  l.each_layer("attn_v", {kv_width, s.width});
   l.each_layer("attn_output", {s.width, s.width});
   if (first) l.each_layer("ffn_norm", {s.width});
   l.each_layer("ffn_gate", {s.feed_forward, s.width});
   l.each_layer("ffn_down", {s.width, s.feed_forward});
   l.each_layer("ffn_up", {s.feed_forward, s.width});
-  if (first) l.one("output_norm", {s.width});
+  if (first) l.add_tensor("output_norm", {s.width});
   if (first) l.skip(s.positions * (s.width / s.heads));  // the cosine and sine tables
-  if (!s.shared) l.one("output", {s.vocab, s.width});
+  if (!s.shared) l.add_tensor("output", {s.vocab, s.width});
   return l.end();
 }
 
@@ -169,12 +171,12 @@ Result<Gguf::File> parse_llama2c(std::span<const std::byte> bytes, std::shared_p
                                  std::string place) {
   MAKAR_TRY(const Sizes sizes, read_sizes(bytes, place));
   std::vector<GgufTensor> tensors;
-  const size_t need = describe_tensors(sizes, tensors);
-  if (need != bytes.size())
+  const size_t expected_bytes = describe_tensors(sizes, tensors);
+  if (expected_bytes != bytes.size())
     return error_at(place,
                     "has {} bytes but its header implies {}; the download is incomplete, or this is not a "
                     "llama2.c checkpoint",
-                    bytes.size(), need);
+                    bytes.size(), expected_bytes);
   if (sizes.version == 2) return decode(sizes, bytes, std::move(place), fields_of(sizes), std::move(tensors));
   return Gguf::of(bytes, std::move(owner), std::move(place), fields_of(sizes), std::move(tensors));
 }
@@ -206,7 +208,7 @@ Result<GgufFields> parse_llama2c_tokenizer(std::span<const std::byte> bytes, int
       text.replace(p, 1, "\u2581");
     tokens.push_back(text);
     scores.push_back(score);
-    types.push_back(i == 0 ? 2 : i < 3 ? 3 : byte ? 6 : 1);
+    types.push_back(i == 0 ? 2 : i < 3 ? 3 : byte ? 6 : 1);  // unknown, control, byte, normal
   }
   if (at != bytes.size())
     return error_at(place, "has more than the {} tokens of the model; it belongs to another model", vocab);

@@ -1,5 +1,5 @@
-// llama2.c checkpoints and tokenizer.bin, presented as GGUF. The first format (f32, stories15M.bin) and
-// version 1 are used in place; version 2 (int8 with f32 scales) is dequantized to f32.
+// llama2.c checkpoints and tokenizer.bin, presented as GGUF. Versions 0 (f32, stories15M.bin) and 1
+// are used in place; version 2 (int8 with f32 scales) is dequantized to f32.
 #pragma once
 #include "formats/gguf.h"
 

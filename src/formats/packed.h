@@ -17,12 +17,12 @@ enum class PackedMethod { kGptq, kAwq, kFp8, kMxfp4, kBitsAndBytes };
 struct PackedScheme {
   PackedMethod method = PackedMethod::kGptq;
   int64_t bits = 4;
-  int64_t group = 128;         // inputs that share a scale; -1: all of a row
+  int64_t group = 128;         // inputs that share a scale; -1: the whole row
   bool zeros_less_one = true;  // GPTQ: zero points are stored minus one (checkpoint_format "gptq")
-  int64_t block_rows = 0, block_columns = 0;  // FP8: of the part that shares a scale; 0: the whole matrix
+  int64_t block_rows = 0, block_columns = 0;  // FP8: block with one scale; 0: whole matrix
 };
 
-// None if the config has no quantization_config.
+// Empty if the config has no quantization_config.
 Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config);
 
 // The tensors of one packed matrix, by their role: "qweight", "scales", ...

@@ -65,7 +65,7 @@ class Integers {
   int64_t inputs() const { return in_; }
 
   // Q4_0 or Q8_0 if that represents the matrix exactly, else f32.
-  DType form() const {
+  DType exact_type() const {
     if (in_ % kBlock != 0) return DType::kF32;
     for (int64_t i = 0; i < in_; ++i)
       if (group(i) != group(i / kBlock * kBlock)) return DType::kF32;
@@ -100,16 +100,16 @@ class Integers {
 };
 
 Tensor decode_integers(const Integers& m) {
-  const DType form = m.form();
+  const DType type = m.exact_type();
   const int64_t in = m.inputs(), out = m.outputs();
-  Tensor t = Tensor::empty({out, in}, form);
-  if (form == DType::kF32) {
+  Tensor t = Tensor::empty({out, in}, type);
+  if (type == DType::kF32) {
     for (int64_t i = 0; i < in; ++i)
       for (int64_t o = 0, g = m.group(i); o < out; ++o)
         t.f32()[o * in + i] = m.scale(g, o) * static_cast<float>(m.q(i, o) - m.zero(g, o));
     return narrowed(t);
   }
-  const size_t bytes = layout_of(form).bytes, row = bytes * static_cast<size_t>(in / kBlock);
+  const size_t bytes = layout_of(type).bytes, row = bytes * static_cast<size_t>(in / kBlock);
   for (int64_t b = 0; b < in / kBlock; ++b)
     for (int64_t o = 0, g = m.group(b * kBlock); o < out; ++o) {
       std::byte* block = t.raw() + static_cast<size_t>(o) * row + static_cast<size_t>(b) * bytes;
@@ -117,7 +117,7 @@ Tensor decode_integers(const Integers& m) {
       std::memcpy(block, &scale, 2);
       auto* values = reinterpret_cast<uint8_t*>(block + 2);
       const int32_t z = m.zero(g, o);
-      if (form == DType::kQ8_0)
+      if (type == DType::kQ8_0)
         for (int64_t k = 0; k < kBlock; ++k) values[k] = static_cast<uint8_t>(m.q(b * kBlock + k, o) - z);
       else
         for (int64_t k = 0; k < kBlock / 2; ++k)
@@ -126,29 +126,29 @@ Tensor decode_integers(const Integers& m) {
   return t;
 }
 
-Tensor decode_fp8(const PackedScheme& s, const Tensor& weight, const Tensor& given) {
-  std::array<float, 256> value;
-  for (size_t i = 0; i < 256; ++i) value[i] = from_f8_e4m3(static_cast<uint8_t>(i));
-  const Tensor scale = given.to(DType::kF32);
+Tensor decode_fp8(const PackedScheme& s, const Tensor& weight, const Tensor& stored_scale) {
+  std::array<float, 256> values;  // by code
+  for (size_t i = 0; i < 256; ++i) values[i] = from_f8_e4m3(static_cast<uint8_t>(i));
+  const Tensor scale = stored_scale.to(DType::kF32);
   const int64_t rows = weight.dim(0), columns = weight.dim(1);
-  int64_t block_rows = s.block_rows, block_columns = s.block_columns, across = 1;
+  int64_t block_rows = s.block_rows, block_columns = s.block_columns, blocks_per_row = 1;
   if (scale.count() == 1)
     block_rows = rows, block_columns = columns;
   else if (block_rows == 0 || scale.rank() == 1 || (scale.dim(1) == 1 && scale.dim(0) == rows))
     block_rows = 1, block_columns = columns;
   else
-    across = scale.dim(1);
+    blocks_per_row = scale.dim(1);
   Tensor out = Tensor::empty(weight.shape());
   const auto* w = weight.data<uint8_t>();
   for (int64_t r = 0; r < rows; ++r)
     for (int64_t c = 0; c < columns; ++c)
       out.f32()[r * columns + c] =
-          value[w[r * columns + c]] * scale.f32()[r / block_rows * across + c / block_columns];
+          values[w[r * columns + c]] * scale.f32()[r / block_rows * blocks_per_row + c / block_columns];
   return narrowed(out);
 }
 
 // The values of e2m1, doubled so that they are integers.
-constexpr int8_t kE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+constexpr int8_t kDoubledE2m1[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
 Tensor decode_mxfp4(const Shape& shape, const Tensor& blocks, const Tensor& scales) {
   const auto* b = blocks.data<uint8_t>();
@@ -160,10 +160,10 @@ Tensor decode_mxfp4(const Shape& shape, const Tensor& blocks, const Tensor& scal
   for (int64_t i = 0; i < count; ++i) {
     const float scale = e[i] == 255 ? std::numeric_limits<float>::quiet_NaN() : std::ldexp(1.0f, e[i] - 128);
     std::byte* block = out.raw() + static_cast<size_t>(i) * layout_of(DType::kQ8_0).bytes;
-    const uint16_t half = to_f16(scale);
-    if (fits) std::memcpy(block, &half, 2);
+    const uint16_t scale_f16 = to_f16(scale);
+    if (fits) std::memcpy(block, &scale_f16, 2);
     for (int64_t k = 0; k < kBlock; ++k) {
-      const int8_t v = kE2m1[(b[i * 16 + k / 2] >> (k % 2 * 4)) & 15];
+      const int8_t v = kDoubledE2m1[(b[i * 16 + k / 2] >> (k % 2 * 4)) & 15];
       if (fits)
         block[2 + k] = static_cast<std::byte>(v);
       else
@@ -194,24 +194,25 @@ Result<Tensor> decode_four_bits(const Parts& p, const std::string& place) {
   MAKAR_TRY(const Shape shape, four_bit_shape(state, place));
   MAKAR_TRY(const Config c, state_of(state, place));
   MAKAR_TRY(const int64_t block, c.integer("blocksize", 1, 1 << 20));
-  const Tensor &weight = p.at("weight"), &stored = p.at("absmax");
+  const Tensor &weight = p.at("weight"), &stored_absmax = p.at("absmax");
   const int64_t count = shape.count(), blocks = count / block + (count % block != 0);
-  if (count / 2 + count % 2 != weight.count() || stored.count() != blocks)
+  if (count / 2 + count % 2 != weight.count() || stored_absmax.count() != blocks)
     return error_at(place, "the shape {} does not fit the {} packed bytes and {} blocks", shape.text(),
-                    weight.count(), stored.count());
+                    weight.count(), stored_absmax.count());
   std::vector<float> absmax(static_cast<size_t>(blocks));
   if (p.count("nested_map")) {
-    MAKAR_TRY(const int64_t outer, c.integer("nested_blocksize", 1, 1 << 20));
+    MAKAR_TRY(const int64_t nested_block, c.integer("nested_blocksize", 1, 1 << 20));
     MAKAR_TRY(const double offset, c.number("nested_offset", -1e30, 1e30));
     const Tensor& scale = p.at("nested_absmax");
-    if (scale.count() != (blocks + outer - 1) / outer)
-      return error_at(place, "has {} outer blocks for {} blocks", scale.count(), blocks);
+    if (scale.count() != (blocks + nested_block - 1) / nested_block)
+      return error_at(place, "has {} values of nested_absmax, which do not fit its {} blocks", scale.count(),
+                      blocks);
     for (int64_t i = 0; i < blocks; ++i)
       absmax[static_cast<size_t>(i)] =
-          p.at("nested_map").f32()[stored.data<uint8_t>()[i]] * scale.f32()[i / outer] +
+          p.at("nested_map").f32()[stored_absmax.data<uint8_t>()[i]] * scale.f32()[i / nested_block] +
           static_cast<float>(offset);
   } else {
-    std::copy_n(stored.f32(), blocks, absmax.begin());
+    std::copy_n(stored_absmax.f32(), blocks, absmax.begin());
   }
   Tensor out = Tensor::empty(shape);
   const Tensor table = p.at("map").to(DType::kF32);

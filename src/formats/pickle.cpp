@@ -13,6 +13,8 @@ PickleMachine::PickleMachine(std::span<const std::byte> bytes, const std::string
 
 Result<Pickle> PickleMachine::run() {
   while (!stopped_) {
+    if (at_ >= kMaxPickleBytes)
+      return error_of(Error::Kind::kLimit, here(), "the pickle has more than {} bytes", kMaxPickleBytes);
     if (at_ >= bytes_.size()) return error_at(here(), "the pickle has no end; the download is incomplete");
     op_at_ = at_;
     const auto op = static_cast<uint8_t>(bytes_[at_++]);
@@ -54,11 +56,11 @@ Status PickleMachine::step(uint8_t op) {
     case 'F':  // FLOAT
       return decimal_float();
     case 'J':  // BININT
-      return fixed<int32_t>();
+      return fixed_integer<int32_t>();
     case 'K':  // BININT1
-      return fixed<uint8_t>();
+      return fixed_integer<uint8_t>();
     case 'M':  // BININT2
-      return fixed<uint16_t>();
+      return fixed_integer<uint16_t>();
     case 0x8a:  // LONG1
       return long_integer(1);
     case 0x8b:  // LONG4

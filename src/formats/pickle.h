@@ -1,5 +1,5 @@
-// Python pickles as plain data. Nothing is imported, called or created: a name is only a string, and every
-// name must be in the caller's list, or the pickle is refused with that name.
+// Python pickles as plain data. Nothing is imported, called or created: a name is only a string, and the
+// caller decides which names are allowed. The error for any other name contains it.
 #pragma once
 #include <deque>
 #include <span>

@@ -32,7 +32,7 @@ class PickleMachine {
   Status text(size_t length_bytes);
   Status text_line();
   template <class T>
-  Status fixed() {
+  Status fixed_integer() {
     MAKAR_TRY(const uint64_t v, number(sizeof(T)));
     return push(integer(static_cast<T>(v)));
   }
@@ -40,7 +40,7 @@ class PickleMachine {
   // Values on the stack, containers, names and the memo (pickle_values.cpp).
   static PickleValue integer(int64_t v, Kind kind = Kind::kInteger);
   static PickleValue items(std::vector<const PickleValue*> list);
-  static PickleValue named(Kind kind, std::string s);
+  static PickleValue with_text(Kind kind, std::string s);
   Status push(PickleValue v);
   // Pops the top n values; fails if they reach below the last mark.
   Result<std::vector<PickleValue*>> take(size_t n);

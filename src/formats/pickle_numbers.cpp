@@ -23,7 +23,7 @@ Result<uint64_t> PickleMachine::number(size_t n) {
 }
 
 Result<std::string> PickleMachine::bytes(uint64_t n) {
-  if (!has(n)) return broken("a text continues after the end");
+  if (!has(n)) return broken("a text extends past the end");
   std::string s(reinterpret_cast<const char*>(bytes_.data() + at_), n);
   at_ += n;
   return s;
@@ -67,7 +67,7 @@ Status PickleMachine::big_endian_float() {
 Status PickleMachine::long_integer(size_t length_bytes) {
   MAKAR_TRY(const uint64_t n, number(length_bytes));
   MAKAR_TRY(const std::string s, bytes(n));
-  if (n > 8) return push(named(Kind::kBigInteger, s));
+  if (n > 8) return push(with_text(Kind::kBigInteger, s));
   int64_t v = 0;
   std::memcpy(&v, s.data(), n);
   if (n > 0 && n < 8 && (s.back() & 0x80)) v -= int64_t{1} << (8 * n);
@@ -77,13 +77,13 @@ Status PickleMachine::long_integer(size_t length_bytes) {
 Status PickleMachine::text(size_t length_bytes) {
   MAKAR_TRY(const uint64_t n, number(length_bytes));
   MAKAR_TRY(std::string s, bytes(n));
-  return push(named(Kind::kText, std::move(s)));
+  return push(with_text(Kind::kText, std::move(s)));
 }
 
 Status PickleMachine::text_line() {
   MAKAR_TRY(std::string s, line());
   if (s.size() >= 2 && (s[0] == '\'' || s[0] == '"') && s.back() == s[0]) s = s.substr(1, s.size() - 2);
-  return push(named(Kind::kText, std::move(s)));
+  return push(with_text(Kind::kText, std::move(s)));
 }
 
 }  // namespace makar

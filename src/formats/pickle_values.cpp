@@ -18,7 +18,7 @@ PickleValue PickleMachine::items(std::vector<const PickleValue*> list) {
   return out;
 }
 
-PickleValue PickleMachine::named(Kind kind, std::string s) {
+PickleValue PickleMachine::with_text(Kind kind, std::string s) {
   PickleValue out;
   out.kind = kind, out.text = std::move(s);
   return out;
@@ -64,23 +64,23 @@ Status PickleMachine::tuple(size_t n) {
 }
 
 Result<PickleValue*> PickleMachine::top(Kind kind) {
-  MAKAR_TRY(const auto one, take(1));
-  stack_.push_back(one[0]);
-  if (one[0]->kind != kind) return broken("an item is added to a value of another kind");
-  return one[0];
+  MAKAR_TRY(const auto popped, take(1));
+  stack_.push_back(popped[0]);
+  if (popped[0]->kind != kind) return broken("an item is added to a value of another kind");
+  return popped[0];
 }
 
 Status PickleMachine::append() {
-  MAKAR_TRY(const auto one, take(1));
+  MAKAR_TRY(const auto popped, take(1));
   MAKAR_TRY(PickleValue * list, top(Kind::kItems));
-  list->items.push_back(one[0]);
+  list->items.push_back(popped[0]);
   return Done{};
 }
 
 Status PickleMachine::append_all() {
-  MAKAR_TRY(const auto more, pop_mark());
+  MAKAR_TRY(const auto new_items, pop_mark());
   MAKAR_TRY(PickleValue * list, top(Kind::kItems));
-  list->items.insert(list->items.end(), more.begin(), more.end());
+  list->items.insert(list->items.end(), new_items.begin(), new_items.end());
   return Done{};
 }
 
@@ -111,13 +111,13 @@ Status PickleMachine::set_items() {
 }
 
 Status PickleMachine::add_global(const std::string& module, const std::string& name) {
-  std::string full = module + "." + name;
-  if (!allowed_(full))
+  std::string full_name = module + "." + name;
+  if (!allowed_(full_name))
     return error_of(Error::Kind::kUnsupported, here(),
                     "the pickle refers to {}, which tensors do not need; refused because it could run "
                     "code: do not load this file elsewhere unless you trust its author",
-                    quote(full.substr(0, 200)));
-  return push(named(Kind::kGlobal, std::move(full)));
+                    quote(full_name.substr(0, 200)));
+  return push(with_text(Kind::kGlobal, std::move(full_name)));
 }
 
 Status PickleMachine::global() {
@@ -127,30 +127,31 @@ Status PickleMachine::global() {
 }
 
 Status PickleMachine::stack_global() {
-  MAKAR_TRY(const auto two, take(2));
-  if (two[0]->kind != Kind::kText || two[1]->kind != Kind::kText) return broken("a name is not a text");
-  return add_global(two[0]->text, two[1]->text);
+  MAKAR_TRY(const auto operands, take(2));
+  if (operands[0]->kind != Kind::kText || operands[1]->kind != Kind::kText)
+    return broken("a name is not a text");
+  return add_global(operands[0]->text, operands[1]->text);
 }
 
 Status PickleMachine::call() {
-  MAKAR_TRY(const auto two, take(2));
-  if (two[0]->kind != Kind::kGlobal || two[1]->kind != Kind::kItems)
+  MAKAR_TRY(const auto operands, take(2));
+  if (operands[0]->kind != Kind::kGlobal || operands[1]->kind != Kind::kItems)
     return broken("a call has no name or no arguments");
-  if (two[0]->text == "collections.OrderedDict") {
+  if (operands[0]->text == "collections.OrderedDict") {
     PickleValue dict;
     dict.kind = Kind::kDict;
     return push(std::move(dict));
   }
-  PickleValue v = named(Kind::kCall, two[0]->text);
-  v.arguments = two[1];
+  PickleValue v = with_text(Kind::kCall, operands[0]->text);
+  v.arguments = operands[1];
   return push(std::move(v));
 }
 
 Status PickleMachine::storage() {
-  MAKAR_TRY(const auto one, take(1));
-  if (one[0]->kind != Kind::kItems) return broken("a storage is not described by a tuple");
+  MAKAR_TRY(const auto popped, take(1));
+  if (popped[0]->kind != Kind::kItems) return broken("a storage is not described by a tuple");
   PickleValue v;
-  v.kind = Kind::kStorage, v.arguments = one[0];
+  v.kind = Kind::kStorage, v.arguments = popped[0];
   return push(std::move(v));
 }
 

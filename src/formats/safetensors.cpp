@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "formats/failed_download.h"
 
 namespace makar {
 namespace {
@@ -16,11 +17,11 @@ static_assert(std::endian::native == std::endian::little, "the format is little-
 
 // The likely cause when a file is not in safetensors format.
 std::string guess_content(std::string_view start) {
-  if (start.starts_with("version https://git-lfs")) return "; it is a Git LFS pointer: run 'git lfs pull'";
+  if (const auto leftover = failed_download(start); !leftover.empty())
+    return fmt::format("; it is {}", leftover);
   if (start.starts_with("PK") || start.starts_with("\x80\x02"))
     return "; it is a PyTorch pickle: rename it to pytorch_model.bin";
   if (start.starts_with("GGUF")) return "; it is a GGUF file";
-  if (start.starts_with("<")) return "; it is a web page: the download failed";
   if (start.starts_with("{")) return "; it starts like plain JSON";
   return "; the download is incomplete or this is not a safetensors file";
 }
@@ -45,9 +46,9 @@ Result<Safetensors::File> Safetensors::parse(std::span<const std::byte> bytes,
   if (length > bytes.size() - 8)
     return error_at(place, "the header should have {} bytes but only {} follow its length{}", length,
                     bytes.size() - 8, guess_content(text));
-  if (length > kMaxHeader)
+  if (length > kMaxHeaderBytes)
     return error_of(Error::Kind::kLimit, place, "the header has {} bytes; at most {} are allowed", length,
-                    kMaxHeader);
+                    kMaxHeaderBytes);
 
   std::shared_ptr<Safetensors> file(new Safetensors);
   MAKAR_TRY(file->header_, parse_safetensors_header(text.substr(8, length), place));
@@ -65,9 +66,10 @@ Status Safetensors::index_names() {
   by_name_.resize(names.size());
   std::iota(by_name_.begin(), by_name_.end(), 0u);
   std::sort(by_name_.begin(), by_name_.end(), [&](uint32_t a, uint32_t b) { return names[a] < names[b]; });
-  const auto twin = std::adjacent_find(by_name_.begin(), by_name_.end(),
-                                       [&](uint32_t a, uint32_t b) { return names[a] == names[b]; });
-  if (twin != by_name_.end()) return error_at(place_, "tensor {} is given twice", quote(names[*twin]));
+  const auto duplicate = std::adjacent_find(by_name_.begin(), by_name_.end(),
+                                            [&](uint32_t a, uint32_t b) { return names[a] == names[b]; });
+  if (duplicate != by_name_.end())
+    return error_at(place_, "tensor {} is given twice", quote(names[*duplicate]));
   return Done{};
 }
 
@@ -107,7 +109,7 @@ Status Safetensors::check_layout() const {
 const Safetensors::Entry* Safetensors::entry(const std::string& name) const {
   const auto& names = header_.names;
   const auto it = std::lower_bound(by_name_.begin(), by_name_.end(), name,
-                                   [&](uint32_t i, const std::string& wanted) { return names[i] < wanted; });
+                                   [&](uint32_t i, const std::string& n) { return names[i] < n; });
   return it != by_name_.end() && names[*it] == name ? &header_.entries[*it] : nullptr;
 }
 
@@ -115,7 +117,7 @@ Result<Tensor> Safetensors::tensor(const std::string& name) const {
   const Entry* e = entry(name);
   if (!e)
     return error_of(Error::Kind::kNotFound, place_, "has no tensor {}{}", quote(name),
-                    names().size() <= 20'000 ? did_you_mean(name, names()) : "");
+                    names().size() <= kMaxNamesToSuggest ? did_you_mean(name, names()) : "");
   const std::byte* data = data_.data() + e->begin;
   if (reinterpret_cast<uintptr_t>(data) % size_of(e->dtype) == 0)
     return Tensor::view_of(data, e->shape, e->dtype, owner_);

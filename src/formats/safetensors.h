@@ -16,7 +16,7 @@ namespace makar {
 class Safetensors : public TensorFile {
  public:
   using File = std::shared_ptr<const Safetensors>;
-  static constexpr size_t kMaxHeader = 100'000'000;  // the limit of the reference library
+  static constexpr size_t kMaxHeaderBytes = 100'000'000;  // the limit of the reference library
 
   static Result<File> open(const std::string& path);
   // The same for bytes in memory, which `owner` keeps alive; `place` names them in errors.

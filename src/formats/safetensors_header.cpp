@@ -21,8 +21,9 @@ constexpr std::array kDTypes = {
     DTypeName{"BOOL", DType::kBool}, DTypeName{"F8_E4M3", DType::kF8_E4M3},
 };
 // Dtypes of the format that are not supported here.
-constexpr std::array kOtherDTypes = {"F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "F6_E2M3", "F6_E3M2",
-                                     "F4",      "U16",     "U32",         "U64",         "C64"};
+constexpr std::array kUnsupportedDTypes = {"F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ",
+                                           "F6_E2M3", "F6_E3M2", "F4",          "U16",
+                                           "U32",     "U64",     "C64"};
 
 constexpr const char* kMetadataName = "__metadata__";
 enum Field { kNone = 0, kDType = 1, kShape = 2, kOffsets = 4 };
@@ -31,29 +32,29 @@ class Reader : public nlohmann::json_sax<Json> {
  public:
   explicit Reader(std::string place) : place_(std::move(place)) {}
 
-  bool null() override { return wrong("null"); }
-  bool boolean(bool v) override { return wrong(v ? "true" : "false"); }
+  bool null() override { return unexpected("null"); }
+  bool boolean(bool v) override { return unexpected(v ? "true" : "false"); }
   bool number_float(number_float_t, const string_t& text) override {
-    return wrong("the number " + quote(text));
+    return unexpected("the number " + quote(text));
   }
-  bool number_integer(number_integer_t v) override { return wrong(fmt::format("{}", v)); }
+  bool number_integer(number_integer_t v) override { return unexpected(fmt::format("{}", v)); }
   bool number_unsigned(number_unsigned_t v) override {
     if ((at_ != At::kShape && at_ != At::kOffsets) || v > uint64_t{INT64_MAX})
-      return wrong(fmt::format("{}", v));
+      return unexpected(fmt::format("{}", v));
     const size_t limit = at_ == At::kShape ? Shape::kMaxRank : 2;
-    if (count_ == limit) return at_ == At::kShape ? too_many_dims() : wrong("more than two");
+    if (count_ == limit) return at_ == At::kShape ? too_many_dims() : unexpected("more than two");
     numbers_[count_++] = static_cast<int64_t>(v);
     return true;
   }
   bool string(string_t& v) override {
     if (at_ == At::kMetadata) return header_.metadata[name_] = std::move(v), true;
     if (at_ == At::kTensor && field_ == kDType) return set_dtype(v);
-    return wrong("the string " + quote(v));
+    return unexpected("the string " + quote(v));
   }
   bool binary(binary_t&) override { return false; }
   bool start_object(std::size_t) override {
     if (at_ == At::kStart) return at_ = At::kTop, true;
-    if (at_ != At::kTop) return wrong("an object");
+    if (at_ != At::kTop) return unexpected("an object");
     at_ = name_ == kMetadataName ? At::kMetadata : At::kTensor;
     entry_ = {};
     seen_ = field_ = kNone;
@@ -75,7 +76,7 @@ class Reader : public nlohmann::json_sax<Json> {
     return true;
   }
   bool start_array(std::size_t) override {
-    if (at_ != At::kTensor || (field_ != kShape && field_ != kOffsets)) return wrong("a list");
+    if (at_ != At::kTensor || (field_ != kShape && field_ != kOffsets)) return unexpected("a list");
     at_ = field_ == kShape ? At::kShape : At::kOffsets;
     count_ = 0;
     return true;
@@ -84,7 +85,7 @@ class Reader : public nlohmann::json_sax<Json> {
     if (at_ == At::kShape) {
       entry_.shape = Shape(std::span<const int64_t>(numbers_.data(), count_));
     } else {
-      if (count_ != 2) return wrong(fmt::format("{} of them", count_));
+      if (count_ != 2) return unexpected(fmt::format("{} of them", count_));
       entry_.begin = static_cast<size_t>(numbers_[0]);
       entry_.end = static_cast<size_t>(numbers_[1]);
     }
@@ -104,7 +105,7 @@ class Reader : public nlohmann::json_sax<Json> {
   enum class At { kStart, kTop, kMetadata, kTensor, kShape, kOffsets };
 
   bool fail(Error error) { return error_ = std::move(error), false; }
-  bool wrong(const std::string& found) {
+  bool unexpected(const std::string& found) {
     const std::string tensor = quote(tensor_);
     switch (at_) {
       case At::kStart:
@@ -145,7 +146,7 @@ class Reader : public nlohmann::json_sax<Json> {
   bool set_dtype(const std::string& v) {
     for (const auto& known : kDTypes)
       if (v == known.name) return entry_.dtype = known.type, true;
-    if (std::find(kOtherDTypes.begin(), kOtherDTypes.end(), v) != kOtherDTypes.end())
+    if (std::find(kUnsupportedDTypes.begin(), kUnsupportedDTypes.end(), v) != kUnsupportedDTypes.end())
       return fail(
           error_of(Error::Kind::kUnsupported, place_,
                    "tensor {} has dtype {}, which is not supported; convert the model to BF16, F16 or F32",

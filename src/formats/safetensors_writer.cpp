@@ -70,9 +70,9 @@ Status write_safetensors(const std::string& path, std::span<const NamedTensor> t
   MAKAR_CHECK_OK(check_names(path, tensors));
   const std::vector<size_t> order = data_order(tensors);
   const std::string header = header_of(tensors, order, metadata);
-  if (header.size() > Safetensors::kMaxHeader)
+  if (header.size() > Safetensors::kMaxHeaderBytes)
     return error_of(Error::Kind::kLimit, path, "the header of {} tensors needs {} bytes; the limit is {}",
-                    tensors.size(), header.size(), Safetensors::kMaxHeader);
+                    tensors.size(), header.size(), Safetensors::kMaxHeaderBytes);
   const uint64_t length = header.size();
   std::byte prefix[8];
   std::memcpy(prefix, &length, sizeof prefix);

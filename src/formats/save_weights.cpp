@@ -1,3 +1,4 @@
+// Saves the weights of a model folder: one safetensors file, or shards and their index.
 #include <filesystem>
 #include <set>
 
@@ -15,12 +16,12 @@ std::vector<Shard> split_into_shards(Shard tensors, size_t limit) {
   std::vector<Shard> shards;
   size_t begin = 0, bytes = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const size_t more = tensors[i].tensor.bytes();
-    if (i > begin && bytes + more > limit) {
+    const size_t tensor_bytes = tensors[i].tensor.bytes();
+    if (i > begin && bytes + tensor_bytes > limit) {
       shards.push_back(tensors.subspan(begin, i - begin));
       begin = i, bytes = 0;
     }
-    bytes += more;
+    bytes += tensor_bytes;
   }
   shards.push_back(tensors.subspan(begin));
   return shards;
@@ -46,11 +47,11 @@ bool is_weight_file(const std::string& name) {
          (name.starts_with("model-") && name.find("-of-") != name.npos && name.ends_with(".safetensors"));
 }
 
-Status remove_earlier_files(const std::string& folder, const std::set<std::string>& kept) {
+Status remove_earlier_files(const std::string& folder, const std::set<std::string>& new_files) {
   std::error_code code;
   std::vector<std::filesystem::path> stale;
   for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end; it.increment(code))
-    if (const auto name = it->path().filename().string(); is_weight_file(name) && !kept.count(name))
+    if (const auto name = it->path().filename().string(); is_weight_file(name) && !new_files.count(name))
       stale.push_back(it->path());
   for (const auto& path : stale)
     if (!std::filesystem::remove(path, code) && code)
@@ -62,7 +63,7 @@ Status remove_earlier_files(const std::string& folder, const std::set<std::strin
 }  // namespace
 
 Status save_weights(const std::string& folder, std::span<const NamedTensor> tensors, size_t max_shard_bytes) {
-  std::set<std::string_view> names;  // the check of a single file would miss a name in two shards
+  std::set<std::string_view> names;  // write_safetensors checks one file at a time
   for (const auto& t : tensors)
     if (!names.insert(t.name).second) return error_at(folder, "tensor '{}' is given twice", t.name);
   MAKAR_CHECK_OK(make_folder(folder));
@@ -72,14 +73,14 @@ Status save_weights(const std::string& folder, std::span<const NamedTensor> tens
     return remove_earlier_files(folder, {"model.safetensors"});
   }
   std::vector<std::string> files;
-  std::set<std::string> kept = {"model.safetensors.index.json"};
+  std::set<std::string> new_files = {"model.safetensors.index.json"};
   for (size_t s = 0; s < shards.size(); ++s) {
     files.push_back(fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, shards.size()));
-    kept.insert(files.back());
+    new_files.insert(files.back());
     MAKAR_CHECK_OK(write_safetensors(folder + "/" + files[s], shards[s]));
   }
   MAKAR_CHECK_OK(write_index(folder + "/model.safetensors.index.json", shards, files));
-  return remove_earlier_files(folder, kept);
+  return remove_earlier_files(folder, new_files);
 }
 
 }  // namespace makar

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/quote.h"
+#include "formats/failed_download.h"
 #include "formats/pickle.h"
 #include "formats/zip_index.h"
 
@@ -25,13 +26,15 @@ constexpr StorageType kStorageTypes[] = {
     {"torch.ShortStorage", DType::kI16},     {"torch.CharStorage", DType::kI8},
     {"torch.ByteStorage", DType::kU8},       {"torch.BoolStorage", DType::kBool},
 };
-constexpr std::string_view kTensor = "torch._utils._rebuild_tensor_v2",
-                           kParameter = "torch._utils._rebuild_parameter";
+constexpr size_t kMaxTensorNameBytes = 4096;
+constexpr std::string_view kRebuildTensor = "torch._utils._rebuild_tensor_v2",
+                           kRebuildParameter = "torch._utils._rebuild_parameter";
 
 bool is_allowed_global(std::string_view name) {
   for (const StorageType& s : kStorageTypes)
     if (name == s.name) return true;
-  return name == kTensor || name == kParameter || name == "collections.OrderedDict" || name == "torch.Size";
+  return name == kRebuildTensor || name == kRebuildParameter || name == "collections.OrderedDict" ||
+         name == "torch.Size";
 }
 
 const StorageType* storage_type(const PickleValue& v) {
@@ -40,10 +43,13 @@ const StorageType* storage_type(const PickleValue& v) {
   return nullptr;
 }
 
+// The older format starts with these two numbers, the magic number first.
+constexpr int64_t kLegacyVersion = 1001;
 constexpr std::string_view kLegacyMagic("\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 10);
 
 }  // namespace
 
+// Reads the pickles of a file and adds the tensors that they describe to `file`.
 class TorchReader {
  public:
   TorchReader(TorchFile& file, std::span<const std::byte> bytes) : file_(file), bytes_(bytes) {}
@@ -51,15 +57,14 @@ class TorchReader {
   Status run() {
     const std::string_view start(reinterpret_cast<const char*>(bytes_.data()),
                                  std::min<size_t>(bytes_.size(), 64));
-    if (start.starts_with("version https://git-lfs"))
-      return error_at(place(), "is a Git LFS pointer: run 'git lfs pull'");
-    if (start.starts_with("<")) return error_at(place(), "is a web page: the download failed");
+    if (const auto leftover = failed_download(start); !leftover.empty())
+      return error_at(place(), "is {}", leftover);
     return start.starts_with("PK") ? read_archive() : read_legacy();
   }
 
  private:
   const std::string& place() const { return file_.place_; }
-  Error wrong(const std::string& name, const char* what) const {
+  Error tensor_error(const std::string& name, const char* what) const {
     return error_at(place(), "the entry {} {}; expected a state dict of tensors", quote(name), what);
   }
 
@@ -100,7 +105,7 @@ class TorchReader {
     if (magic.root->kind != Kind::kBigInteger || magic.root->text != kLegacyMagic)
       return error_at(place(), "is a pickle that was not written by torch.save");
     MAKAR_TRY(const Pickle version, next());
-    if (version.root->kind != Kind::kInteger || version.root->integer != 1001)
+    if (version.root->kind != Kind::kInteger || version.root->integer != kLegacyVersion)
       return error_of(
           Error::Kind::kUnsupported, place(),
           "has an unknown version of PyTorch's older format; save it again with a current PyTorch");
@@ -122,8 +127,9 @@ class TorchReader {
       const auto size = sizes.find(key->text);
       uint64_t count = 0;
       if (key->kind != Kind::kText || size == sizes.end() || bytes_.size() - at < 8)
-        return error_at(place(), "the storage {} at byte {} is not used by a tensor or is cut off",
-                        quote(key->text), at);
+        return error_at(
+            place(), "the storage {} at byte {} is not used by a tensor or is truncated; the file is corrupt",
+            quote(key->text), at);
       std::memcpy(&count, bytes_.data() + at, 8);
       at += 8;
       if (count > (bytes_.size() - at) / size->second)
@@ -150,8 +156,9 @@ class TorchReader {
         dict = value;
     if (dict->kind != Kind::kDict) return error_at(place(), "the pickle is not a dictionary of tensors");
     for (const auto& [key, value] : dict->pairs) {
-      if (key->kind != Kind::kText || key->text.size() > 4096)
-        return error_at(place(), "a key of the state dict is not a name");
+      if (key->kind != Kind::kText || key->text.size() > kMaxTensorNameBytes)
+        return error_at(place(), "a key of the state dict is not a string of at most {} bytes",
+                        kMaxTensorNameBytes);
       MAKAR_CHECK_OK(read_tensor(key->text, *value, 0));
     }
     if (file_.names_.empty()) return error_at(place(), "the state dict has no tensors");
@@ -159,33 +166,36 @@ class TorchReader {
   }
 
   Status read_tensor(const std::string& name, const PickleValue& v, int depth) {
-    if (v.kind != Kind::kCall) return wrong(name, "is not a tensor");
-    const auto& a = v.arguments->items;
-    if (v.text == kParameter && !a.empty() && depth == 0) return read_tensor(name, *a[0], 1);
-    if (v.text != kTensor || a.size() < 4 || a[0]->kind != Kind::kStorage || a[1]->kind != Kind::kInteger)
-      return wrong(name, "is not a plain tensor");
-    const auto& s = a[0]->arguments->items;  // 'storage', type, key, device, count (, view)
-    const StorageType* type = s.size() >= 5 ? storage_type(*s[1]) : nullptr;
-    if (!type || s[2]->kind != Kind::kText || s[4]->kind != Kind::kInteger)
-      return wrong(name, "has a storage of an unknown kind");
-    if (s.size() > 5 && s[5]->kind != Kind::kNone)
-      return wrong(name, "is a view of another storage, as very old files have; save it again in PyTorch");
-    const auto* storage = find_storage_(s[2]->text);
+    if (v.kind != Kind::kCall) return tensor_error(name, "is not a tensor");
+    const auto& args = v.arguments->items;
+    if (v.text == kRebuildParameter && !args.empty() && depth == 0) return read_tensor(name, *args[0], 1);
+    if (v.text != kRebuildTensor || args.size() < 4 || args[0]->kind != Kind::kStorage ||
+        args[1]->kind != Kind::kInteger)
+      return tensor_error(name, "is not a plain tensor");
+    const auto& storage_args = args[0]->arguments->items;  // 'storage', type, key, device, count (, view)
+    const StorageType* type = storage_args.size() >= 5 ? storage_type(*storage_args[1]) : nullptr;
+    if (!type || storage_args[2]->kind != Kind::kText || storage_args[4]->kind != Kind::kInteger)
+      return tensor_error(name, "has a storage of an unknown kind");
+    if (storage_args.size() > 5 && storage_args[5]->kind != Kind::kNone)
+      return tensor_error(name,
+                          "is a view of another storage, as very old files have; save it again in PyTorch");
+    const auto* storage = find_storage_(storage_args[2]->text);
     const auto size = size_of(type->type);
-    if (!storage || s[4]->integer < 0 || static_cast<uint64_t>(s[4]->integer) > storage->size() / size)
-      return wrong(name, "has a storage that is missing or too short: the download is incomplete");
-    TorchFile::Stored t;
+    if (!storage || storage_args[4]->integer < 0 ||
+        static_cast<uint64_t>(storage_args[4]->integer) > storage->size() / size)
+      return tensor_error(name, "has a storage that is missing or too short: the download is incomplete");
+    TorchFile::TensorInfo t;
     t.storage = *storage;
-    t.offset = a[1]->integer;
+    t.offset = args[1]->integer;
     t.entry.dtype = type->type;
-    MAKAR_TRY(t.entry.shape, dims(name, *a[2]));
-    MAKAR_TRY(t.strides, dims(name, *a[3]));
+    MAKAR_TRY(t.entry.shape, dims(name, *args[2]));
+    MAKAR_TRY(t.strides, dims(name, *args[3]));
     MAKAR_CHECK_OK(check_extent(name, t, static_cast<int64_t>(storage->size() / size)));
     t.entry.begin =
         static_cast<size_t>(storage->data() - bytes_.data()) + static_cast<size_t>(t.offset) * size;
     t.entry.end = t.entry.begin + static_cast<size_t>(t.entry.shape.count()) * size;
-    if (seen_.insert(storage->data()).second) file_.data_bytes_ += storage->size();
-    if (!file_.tensors_.emplace(name, std::move(t)).second) return wrong(name, "is given twice");
+    if (seen_storages_.insert(storage->data()).second) file_.data_bytes_ += storage->size();
+    if (!file_.tensors_.emplace(name, std::move(t)).second) return tensor_error(name, "is given twice");
     file_.names_.push_back(name);
     return Done{};
   }
@@ -194,40 +204,41 @@ class TorchReader {
     const PickleValue& list =
         v.kind == Kind::kCall && v.arguments->items.size() == 1 ? *v.arguments->items[0] : v;
     if (list.kind != Kind::kItems || list.items.size() > Shape::kMaxRank)
-      return wrong(name, "has no shape, or more than six dimensions");
+      return tensor_error(name, "has no shape, or more than six dimensions");
     std::vector<int64_t> out;
     for (const PickleValue* d : list.items) {
       if (d->kind != Kind::kInteger || d->integer < 0 || d->integer > (int64_t{1} << 40))
-        return wrong(name, "has a dimension out of bounds");
+        return tensor_error(name, "has a dimension out of bounds");
       out.push_back(d->integer);
     }
     return Shape(out);
   }
 
   // Every element lies in the storage, and a tensor has no more elements than its storage.
-  Status check_extent(const std::string& name, const TorchFile::Stored& t, int64_t available) const {
-    if (t.strides.rank() != t.entry.shape.rank()) return wrong(name, "has a stride for some dimensions only");
-    int64_t count = 1, last = t.offset, reach = 0;
+  Status check_extent(const std::string& name, const TorchFile::TensorInfo& t, int64_t available) const {
+    if (t.strides.rank() != t.entry.shape.rank())
+      return tensor_error(name, "has a stride for some dimensions only");
+    int64_t count = 1, last = t.offset, extent = 0;
     for (int i = 0; i < t.strides.rank(); ++i) {
       if (__builtin_mul_overflow(count, t.entry.shape[i], &count) || count > available)
-        return wrong(name, "has more elements than its storage");
-      if (__builtin_mul_overflow(t.entry.shape[i] - 1, t.strides[i], &reach) ||
-          __builtin_add_overflow(last, reach, &last))
-        return wrong(name, "continues after the end of its storage");
+        return tensor_error(name, "has more elements than its storage");
+      if (__builtin_mul_overflow(t.entry.shape[i] - 1, t.strides[i], &extent) ||
+          __builtin_add_overflow(last, extent, &last))
+        return tensor_error(name, "extends past the end of its storage");
     }
     if (count == 0) {
       for (const int64_t d : t.entry.shape)
-        if (d > available + 1) return wrong(name, "has a dimension out of bounds");
+        if (d > available + 1) return tensor_error(name, "has a dimension out of bounds");
     }
     if (t.offset < 0 || t.offset > available || (count > 0 && last >= available))
-      return wrong(name, "continues after the end of its storage");
+      return tensor_error(name, "extends past the end of its storage");
     return Done{};
   }
 
   TorchFile& file_;
   std::span<const std::byte> bytes_;
   std::function<const std::span<const std::byte>*(const std::string&)> find_storage_;
-  std::set<const std::byte*> seen_;
+  std::set<const std::byte*> seen_storages_;
 };
 
 Result<TorchFile::File> TorchFile::open(const std::string& path) {
@@ -253,7 +264,7 @@ const TensorFile::Entry* TorchFile::entry(const std::string& name) const {
 Result<Tensor> TorchFile::tensor(const std::string& name) const {
   const auto it = tensors_.find(name);
   if (it == tensors_.end()) return error_of(Error::Kind::kNotFound, place_, "has no tensor {}", quote(name));
-  const Stored& t = it->second;
+  const TensorInfo& t = it->second;
   const size_t size = size_of(t.entry.dtype);
   const std::byte* data = t.storage.data() + static_cast<size_t>(t.offset) * size;
   const Shape& shape = t.entry.shape;

@@ -25,7 +25,7 @@ class TorchFile : public TensorFile {
 
  private:
   friend class TorchReader;
-  struct Stored {
+  struct TensorInfo {
     Entry entry;  // begin and end are offsets in the file
     std::span<const std::byte> storage;
     int64_t offset = 0;  // of the first element in the storage
@@ -36,7 +36,7 @@ class TorchFile : public TensorFile {
   std::string place_;
   std::shared_ptr<const void> owner_;
   std::vector<std::string> names_;
-  std::map<std::string, Stored> tensors_;
+  std::map<std::string, TensorInfo> tensors_;
   size_t data_bytes_ = 0;
 };
 

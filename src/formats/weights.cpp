@@ -12,16 +12,17 @@
 namespace makar {
 namespace {
 
-constexpr const char* kSingle = "model.safetensors";
-constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kSafetensors = "model.safetensors";
+constexpr const char* kSafetensorsIndex = "model.safetensors.index.json";
 constexpr const char* kPickle = "pytorch_model.bin";
 constexpr const char* kPickleIndex = "pytorch_model.bin.index.json";
 constexpr JsonLimits kIndexLimits = {.bytes = size_t{64} << 20, .depth = 8};
 
 // The error for a folder without supported weights: names the other weights that it has, and the cure.
-Error nothing_found(const std::string& folder) {
+Error no_weights_error(const std::string& folder) {
   const auto has = [&](const std::string& file) { return is_file(folder + "/" + file); };
-  const auto expected = fmt::format("has neither {} nor {}, nor {}", kSingle, kIndex, kPickle);
+  const auto expected =
+      fmt::format("has neither {} nor {}, nor {}", kSafetensors, kSafetensorsIndex, kPickle);
   for (const char* other : {"tf_model.h5", "flax_model.msgpack"})
     if (has(other))
       return error_of(Error::Kind::kUnsupported, folder,
@@ -96,19 +97,19 @@ Result<WeightMap> read_index(const std::string& index) {
 Status check_shards_exist(const std::string& folder, const std::string& index,
                           const std::set<std::string>& shards) {
   size_t missing = 0;
-  std::string first;
+  std::string first_missing;
   for (const auto& shard : shards)
-    if (!path_exists(folder + "/" + shard) && missing++ == 0) first = shard;
+    if (!path_exists(folder + "/" + shard) && missing++ == 0) first_missing = shard;
   if (missing == 0) return Done{};
   return error_of(Error::Kind::kNotFound, index,
                   "names {} shards but {} of them are not in the folder, first {}; download them",
-                  shards.size(), missing, quote(first));
+                  shards.size(), missing, quote(first_missing));
 }
 
 }  // namespace
 
 bool WeightFiles::present(const std::string& folder) {
-  for (const char* name : {kSingle, kIndex, kPickle, kPickleIndex})
+  for (const char* name : {kSafetensors, kSafetensorsIndex, kPickle, kPickleIndex})
     if (path_exists(folder + "/" + name)) return true;
   return false;
 }
@@ -118,7 +119,8 @@ Result<WeightFiles> WeightFiles::open(const std::string& folder) {
     return error_at(folder, "is a file; expected a model folder with config.json and weights");
   if (!is_folder(folder))
     return error_of(Error::Kind::kNotFound, folder, "no such file or folder; check the path of the model");
-  for (const auto& [single, index] : {std::pair(kSingle, kIndex), std::pair(kPickle, kPickleIndex)}) {
+  for (const auto& [single, index] :
+       {std::pair(kSafetensors, kSafetensorsIndex), std::pair(kPickle, kPickleIndex)}) {
     if (const std::string path = folder + "/" + single; path_exists(path)) {
       MAKAR_TRY(auto file, open_file(path));
       WeightFiles weights;
@@ -128,7 +130,7 @@ Result<WeightFiles> WeightFiles::open(const std::string& folder) {
     }
     if (const std::string path = folder + "/" + index; path_exists(path)) return open_sharded(folder, path);
   }
-  return nothing_found(folder);
+  return no_weights_error(folder);
 }
 
 Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const std::string& index) {
@@ -142,17 +144,17 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
   for (const auto& shard : shards) {
     MAKAR_TRY(auto file, open_file(folder + "/" + shard));
     for (const auto& name : file->names()) {
-      const auto mapped = map.find(name);
-      if (mapped == map.end())
+      const auto index_entry = map.find(name);
+      if (index_entry == map.end())
         return error_at(file->place(),
                         "has tensor {}, which is not in the weight_map of {}; index and shards come from "
                         "different saves",
                         quote(name), name_of(index));
       // A tensor that is missing from its shard is reported below; here it can only be a second copy.
-      if (mapped->second != shard)
+      if (index_entry->second != shard)
         return error_at(file->place(),
                         "has tensor {}, which {} maps to {}; a tensor must be in one shard only", quote(name),
-                        name_of(index), quote(mapped->second));
+                        name_of(index), quote(index_entry->second));
     }
     weights.add(std::move(file));
   }
@@ -192,12 +194,12 @@ const TensorFile::Entry* WeightFiles::stored_entry(const std::string& name) cons
   return gguf_ ? &gguf_entries_[it->second] : files_[it->second]->entry(name);
 }
 
-Result<Tensor> WeightFiles::stored(const std::string& name) const {
+Result<Tensor> WeightFiles::stored_tensor(const std::string& name) const {
   const auto it = where_.find(name);
   if (it != where_.end() && gguf_) return gguf_->view(*gguf_->find(name));
   if (it != where_.end()) return files_[it->second]->tensor(name);
   return error_of(Error::Kind::kNotFound, place_, "has no tensor {}{}", quote(name),
-                  names_.size() <= 20'000 ? did_you_mean(name, names_) : "");
+                  names_.size() <= kMaxNamesToSuggest ? did_you_mean(name, names_) : "");
 }
 
 Status WeightFiles::unpack(const PackedScheme& scheme) {
@@ -207,7 +209,7 @@ Status WeightFiles::unpack(const PackedScheme& scheme) {
   std::set<std::string> parts;
   for (auto& [name, matrix] : packed_) {
     if (const auto state = matrix.parts.find("state"); state != matrix.parts.end()) {
-      MAKAR_TRY(const Tensor text, stored(state->second));
+      MAKAR_TRY(const Tensor text, stored_tensor(state->second));
       MAKAR_TRY(matrix.shape, four_bit_shape(text, place_ + ": " + state->second));
     }
     packed_entries_[name] = {DType::kF32, matrix.shape, 0, 0};
@@ -225,10 +227,10 @@ const TensorFile::Entry* WeightFiles::entry(const std::string& name) const {
 
 Result<Tensor> WeightFiles::tensor(const std::string& name) const {
   const auto it = packed_.find(name);
-  if (it == packed_.end()) return stored(name);
+  if (it == packed_.end()) return stored_tensor(name);
   std::map<std::string, Tensor> parts;
   for (const auto& [role, part] : it->second.parts) {
-    MAKAR_TRY(Tensor t, stored(part));
+    MAKAR_TRY(Tensor t, stored_tensor(part));
     parts[role] = std::move(t);
   }
   return decode_packed(*scheme_, it->second, parts, place_of(name));

@@ -40,7 +40,7 @@ class WeightFiles {
   void add(std::shared_ptr<const TensorFile> file);
   static Result<WeightFiles> open_sharded(const std::string& folder, const std::string& index);
   const TensorFile::Entry* stored_entry(const std::string& name) const;
-  Result<Tensor> stored(const std::string& name) const;
+  Result<Tensor> stored_tensor(const std::string& name) const;
 
   std::string place_;
   std::vector<std::shared_ptr<const TensorFile>> files_;

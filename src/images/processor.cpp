@@ -28,7 +28,7 @@ Result<Size> read_size(const Config& c, const char* key, bool number_is_shortest
   MAKAR_TRY(const Config size, c.object(key));
   if (size.has("shortest_edge")) {
     if (size.has("longest_edge"))
-      return c.wrong(key, "has 'shortest_edge' and 'longest_edge'; only the first is supported");
+      return c.field_error(key, "has 'shortest_edge' and 'longest_edge'; only the first is supported");
     MAKAR_TRY(s.shortest, size.integer("shortest_edge", 1, kMaxSide));
     return s;
   }
@@ -40,7 +40,7 @@ Result<Size> read_size(const Config& c, const char* key, bool number_is_shortest
 Status read_three(const Config& c, const char* key, std::array<double, 3>& into) {
   if (!c.has(key)) return Done{};
   MAKAR_TRY(const auto values, c.numbers(key, -1e6, 1e6, 3));
-  if (values.size() != 3) return c.wrong(key, "must have three numbers");
+  if (values.size() != 3) return c.field_error(key, "must have three numbers");
   std::copy(values.begin(), values.end(), into.begin());
   return Done{};
 }
@@ -91,11 +91,13 @@ Result<ImageProcessor> ImageProcessor::parse(const Config& c) {
             c.text_or({"image_processor_type", "feature_extractor_type"}, "ViTImageProcessor"));
   const auto is = [&](const char* name) { return type.starts_with(name); };
   if (!is("CLIP") && !is("Llava") && !is("ViT") && !is("DeiT"))
-    return c.wrong("image_processor_type",
-                   fmt::format("is '{}'; the processors of CLIP, LLaVA, ViT and DeiT are supported", type));
+    return c.field_error(
+        "image_processor_type",
+        fmt::format("is '{}'; the processors of CLIP, LLaVA, ViT and DeiT are supported", type));
   if (is("LlavaNext") || is("LlavaOnevision"))
-    return c.wrong("image_processor_type",
-                   fmt::format("is '{}', which splits an image into tiles; this is not supported", type));
+    return c.field_error(
+        "image_processor_type",
+        fmt::format("is '{}', which splits an image into tiles; this is not supported", type));
   const bool like_clip = is("CLIP") || is("Llava");
   ImageProcessor p = like_clip ? clip(224, 224) : vit(224, 224);
   if (is("DeiT")) p.crop = true, p.width = p.height = 256, p.filter = ResizeFilter::kBicubic;
@@ -111,7 +113,7 @@ Result<ImageProcessor> ImageProcessor::parse(const Config& c) {
   }
   if (c.has("crop_size")) {
     MAKAR_TRY(const Size s, read_size(c, "crop_size", false));
-    if (s.shortest > 0) return c.wrong("crop_size", "needs 'height' and 'width'");
+    if (s.shortest > 0) return c.field_error("crop_size", "needs 'height' and 'width'");
     p.crop_width = s.width, p.crop_height = s.height;
   }
   MAKAR_TRY(const int64_t filter, c.integer_or("resample", static_cast<int64_t>(p.filter), 0, 5));
@@ -120,7 +122,7 @@ Result<ImageProcessor> ImageProcessor::parse(const Config& c) {
   MAKAR_CHECK_OK(read_three(c, "image_mean", p.mean));
   MAKAR_CHECK_OK(read_three(c, "image_std", p.deviation));
   for (const double v : p.deviation)
-    if (static_cast<float>(v) == 0) return c.wrong("image_std", "must not contain a zero");
+    if (static_cast<float>(v) == 0) return c.field_error("image_std", "must not contain a zero");
   return p;
 }
 

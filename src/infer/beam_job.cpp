@@ -9,14 +9,14 @@
 namespace makar {
 namespace {
 
-constexpr double kNone = -1e9;  // worse than any score
+constexpr double kWorstScore = -1e9;  // worse than any score
 
 // In f32, like the reference implementation, so that near ties are ordered the same way.
 std::vector<float> log_softmax(std::span<const float> logits) {
-  const float top = *std::max_element(logits.begin(), logits.end());
+  const float maximum = *std::max_element(logits.begin(), logits.end());
   double total = 0;
-  for (const float x : logits) total += std::exp(static_cast<double>(x) - static_cast<double>(top));
-  const float shift = top + static_cast<float>(std::log(total));
+  for (const float x : logits) total += std::exp(static_cast<double>(x) - static_cast<double>(maximum));
+  const float shift = maximum + static_cast<float>(std::log(total));
   std::vector<float> out(logits.begin(), logits.end());
   for (float& x : out) x -= shift;
   return out;
@@ -83,12 +83,12 @@ std::vector<BeamJob::Candidate> BeamJob::candidates(const Group& group) {
   return all;
 }
 
-void BeamJob::keep(Group& group, const Candidate& c, double score, Finish why) const {
+void BeamJob::add_finished(Group& group, const Candidate& c, double score, Finish reason) const {
   Answer answer;
   const auto& tokens = branches[c.branch].tokens;
   for (size_t i = request_.prompt.size(); i < tokens.size(); ++i) answer.tokens.push_back({tokens[i], {}});
   answer.tokens.push_back({c.token, {}});
-  answer.score = score, answer.finish = why;
+  answer.score = score, answer.finish = reason;
   auto& finished = group.finished;
   const auto after =
       std::find_if(finished.begin(), finished.end(), [&](const Answer& a) { return a.score < score; });
@@ -100,9 +100,9 @@ void BeamJob::keep(Group& group, const Candidate& c, double score, Finish why) c
 std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candidate> candidates) {
   const auto width = static_cast<size_t>(width_);
   const int64_t generated = branches[0].length() + 1 - static_cast<int64_t>(request_.prompt.size());
-  const bool last = generated >= request_.max_new_tokens || late_;
+  const bool last = generated >= request_.max_new_tokens || deadline_passed_;
   const auto full = [&] { return group.finished.size() >= width; };
-  const bool closed = full() && request_.early == EarlyStop::kYes;
+  const bool closed = full() && request_.early_stop == EarlyStop::kYes;
   const double length = std::pow(static_cast<double>(generated), request_.length_penalty);
   std::vector<Candidate> running;
   bool all_end = true;
@@ -113,17 +113,20 @@ std::vector<BeamJob::Candidate> BeamJob::choose(Group& group, std::vector<Candid
       all_end = false;
       if (running.size() < width) running.push_back(c);
     } else if (i < width && group.can_improve && !closed) {
-      keep(group, c, c.score / length, stops ? Finish::kStop : late_ ? Finish::kTime : Finish::kLength);
+      add_finished(group, c, c.score / length,
+                   stops              ? Finish::kStop
+                   : deadline_passed_ ? Finish::kTime
+                                      : Finish::kLength);
     }
   }
   // Can the best running beam still become better than the worst finished one?
-  const int64_t final_length = request_.early == EarlyStop::kNever && request_.length_penalty > 0
+  const int64_t final_length = request_.early_stop == EarlyStop::kNever && request_.length_penalty > 0
                                    ? request_.max_new_tokens
                                    : generated;
-  const double best = (running.empty() ? kNone : running[0].score) /
+  const double best = (running.empty() ? kWorstScore : running[0].score) /
                       std::pow(static_cast<double>(final_length), request_.length_penalty);
-  group.can_improve = group.can_improve && best > (full() ? group.finished.back().score : kNone);
-  group.done = all_end || !group.can_improve || (full() && request_.early == EarlyStop::kYes);
+  group.can_improve = group.can_improve && best > (full() ? group.finished.back().score : kWorstScore);
+  group.done = all_end || !group.can_improve || (full() && request_.early_stop == EarlyStop::kYes);
   if (group.done) running.clear();
   return running;
 }
@@ -139,14 +142,14 @@ void BeamJob::finish(KvCache& cache) {
 }
 
 void BeamJob::advance(KvCache& cache) {
-  late_ = request_.late();
+  deadline_passed_ = request_.deadline_passed();
   std::vector<Branch> next;
   chosen_.clear();
   for (Group& group : groups_) {
     if (group.done) continue;
-    std::vector<Candidate> found = candidates(group);
+    std::vector<Candidate> group_candidates = candidates(group);
     if (error) break;
-    const std::vector<Candidate> running = choose(group, std::move(found));
+    const std::vector<Candidate> running = choose(group, std::move(group_candidates));
     group.branches.clear(), group.scores.clear();
     for (const Candidate& c : running) {
       group.branches.push_back(next.size()), group.scores.push_back(c.score);

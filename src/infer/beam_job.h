@@ -16,7 +16,7 @@ struct BeamRequest : DecodingRequest {
   int64_t beams = 4, groups = 1;  // beams: total over all groups
   double diversity_penalty = 0;
   double length_penalty = 1.0;
-  EarlyStop early = EarlyStop::kNo;
+  EarlyStop early_stop = EarlyStop::kNo;
 };
 
 class BeamJob : public DecodingJob {
@@ -40,7 +40,7 @@ class BeamJob : public DecodingJob {
   };
   std::vector<Candidate> candidates(const Group& group);
   std::vector<Candidate> choose(Group& group, std::vector<Candidate> candidates);
-  void keep(Group& group, const Candidate& candidate, double score, Finish why) const;
+  void add_finished(Group& group, const Candidate& candidate, double score, Finish reason) const;
   void finish(KvCache& cache);
 
   BeamRequest request_;
@@ -49,7 +49,7 @@ class BeamJob : public DecodingJob {
   std::vector<Group> groups_;
   std::vector<std::vector<float>> rows_;  // log-probabilities per branch
   std::map<int64_t, int64_t> chosen_;     // how often earlier groups chose each token in this step
-  bool late_ = false;                     // the deadline has passed
+  bool deadline_passed_ = false;
 };
 
 }  // namespace makar

@@ -22,13 +22,13 @@ Status check_context(const ModelSpec& spec, const ContextOptions& o) {
   if (!spec.continues_text())
     return error_of(Error::Kind::kUnsupported, "`program.context_policy`",
                     "sinks are for decoder-only models, this is a {}", spec.architecture);
-  bool distances = spec.decoder->embedding.positions == PositionKind::kNone;
+  bool relative_positions = spec.decoder->embedding.positions == PositionKind::kNone;
   for (const BlockSpec& b : spec.decoder->blocks) {
     const AttentionSpec& a = b.attention;
-    distances = distances && a.bias != BiasKind::kT5 && !a.alibi_rounded &&
-                !(a.rope && ops::depends_on_length(*a.rope));
+    relative_positions = relative_positions && a.bias != BiasKind::kT5 && !a.alibi_rounded &&
+                         !(a.rope && ops::depends_on_length(*a.rope));
   }
-  if (!distances)
+  if (!relative_positions)
     return error_of(Error::Kind::kUnsupported, "`program.context_policy`",
                     "sinks need relative positions (rotary or ALiBi), which a {} does not have; use "
                     "truncate-left",

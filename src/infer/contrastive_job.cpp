@@ -55,53 +55,53 @@ void ContrastiveJob::on_logits(size_t branch, int64_t, std::span<const float> lo
 }
 
 size_t ContrastiveJob::best() const {
-  size_t found = 0;
+  size_t best_index = 0;
   double max = -INFINITY;
   for (size_t i = 0; i < candidates_.size(); ++i) {
     double similarity = -1;
     for (const auto& state : states_) similarity = std::max(similarity, dot(candidates_[i].state, state));
     const double score = (1 - request_.alpha) * candidates_[i].probability - request_.alpha * similarity;
-    if (score > max) max = score, found = i;
+    if (score > max) max = score, best_index = i;
   }
-  return found;
+  return best_index;
 }
 
 bool ContrastiveJob::append(int64_t token) {
   Answer& answer = answers_[0];
   GeneratedToken generated{token, {}};
   if (request_.logprobs >= 0) {
-    auto known = logprobs(logits_, token, request_.logprobs);
-    if (!known.ok()) return error = known.error(), false;
-    generated.logprobs = std::move(*known);
+    auto token_logprobs = logprobs(logits_, token, request_.logprobs);
+    if (!token_logprobs.ok()) return error = token_logprobs.error(), false;
+    generated.logprobs = std::move(*token_logprobs);
   }
   answer.tokens.push_back(std::move(generated));
   if (request_.stops(token))
     answer.finish = Finish::kStop;
   else if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens)
     answer.finish = Finish::kLength;
-  else if (request_.late())
+  else if (request_.deadline_passed())
     answer.finish = Finish::kTime;
   return answer.finish == Finish::kNone;
 }
 
-// Forks a branch, one fork per most probable token.
+// Forks the branch `from` once per candidate token.
 bool ContrastiveJob::propose(KvCache& cache, size_t from) {
-  std::vector<float> altered = logits_;
-  if (const Status status = sampler_.apply(altered, branches[from].tokens); !status.ok())
+  std::vector<float> adjusted = logits_;
+  if (const Status status = sampler_.apply(adjusted, branches[from].tokens); !status.ok())
     return error = status.error(), false;
-  const float top = *std::max_element(altered.begin(), altered.end());
+  const float maximum = *std::max_element(adjusted.begin(), adjusted.end());
   double total = 0;
-  for (const float x : altered) total += std::exp(static_cast<double>(x) - static_cast<double>(top));
+  for (const float x : adjusted) total += std::exp(static_cast<double>(x) - static_cast<double>(maximum));
   candidates_.clear();
   std::vector<Branch> next;
   Candidates allowed;
-  allowed.reset(altered, extremes(altered));
+  allowed.reset(adjusted, extremes(adjusted));
   for (const size_t i : largest(allowed.logits(), static_cast<size_t>(request_.candidates))) {
     next.push_back(fork(cache, branches[from]));
     next.back().tokens.push_back(allowed.id(i));
     next.back().first_needed = next.back().length() - 1;
     candidates_.push_back(
-        {std::exp(static_cast<double>(allowed.logits()[i]) - static_cast<double>(top)) / total, {}, {}});
+        {std::exp(static_cast<double>(allowed.logits()[i]) - static_cast<double>(maximum)) / total, {}, {}});
   }
   for (Branch& branch : branches) drop(cache, branch);
   branches = std::move(next);

@@ -153,7 +153,7 @@ std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& 
   if (o.beams > 1) {
     BeamRequest r{shared};
     r.beams = o.beams, r.groups = o.beam_groups, r.diversity_penalty = o.diversity_penalty;
-    r.length_penalty = o.length_penalty, r.early = o.early;
+    r.length_penalty = o.length_penalty, r.early_stop = o.early_stop;
     job = std::make_shared<BeamJob>(std::move(r));
   } else if (o.penalty_alpha > 0) {
     ContrastiveRequest r{shared};

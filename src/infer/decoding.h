@@ -20,7 +20,7 @@ struct Decoding {
   // Beam search if beams > 1; no sampling then.
   int64_t beams = 1, beam_groups = 1;
   double diversity_penalty = 0, length_penalty = 1;
-  EarlyStop early = EarlyStop::kNo;
+  EarlyStop early_stop = EarlyStop::kNo;
   double penalty_alpha = 0;  // > 0: contrastive search among sampler.top_k tokens
   int64_t best_of = 0;       // samples this many and keeps those with the highest mean log-probability
   double max_time = 0;       // seconds; 0: no limit
@@ -29,7 +29,7 @@ struct Decoding {
 
 using DecodingOption = TableOption<Decoding>;
 std::span<const DecodingOption> decoding_options();
-// Reads one key of a request into the options or those of the sampler. False: no option has that name.
+// Reads one key of a request into the options or into the sampler options. False: no option has that name.
 Result<bool> read_decoding_option(Decoding& target, const std::string& key, const Json& value);
 
 // Checks the bounds of every field and conflicting options; the error names the option.

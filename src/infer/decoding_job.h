@@ -23,7 +23,7 @@ struct DecodingRequest {
   std::optional<Clock::time_point> deadline;  // the first token generated after it is the last
 
   bool stops(int64_t token) const;
-  bool late() const { return deadline && Clock::now() >= *deadline; }
+  bool deadline_passed() const { return deadline && Clock::now() >= *deadline; }
 };
 
 // One generated token.
@@ -35,7 +35,7 @@ struct GeneratedToken {
 struct Answer {
   std::vector<GeneratedToken> tokens;  // generated tokens, stop id included
   Finish finish = Finish::kNone;
-  double score = 0;  // of beam search and best-of
+  double score = 0;  // set by beam search and best-of
 
   std::vector<int64_t> ids() const;
   // Mean log-probability of the tokens; -infinity if there are none.

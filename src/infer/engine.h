@@ -15,6 +15,8 @@
 
 namespace makar {
 
+inline constexpr int64_t kMaxLogitRows = 64;  // rows of logits in memory at once
+
 struct EngineOptions {
   int64_t step_tokens = 512;  // maximum rows per forward pass
   // Target duration of a step with and without decoding sequences; limits the prefill rows per step. 0:
@@ -80,17 +82,17 @@ class Engine {
                        const Grow& grow);
   bool preempt_after(Job& job, const Branch& branch, std::vector<ScheduledRows>& scheduled);
   void plan_branch(Job& job, size_t branch, StepPacer::Budget& budget, std::vector<ScheduledRows>& scheduled);
-  void free_slots(int64_t& placed);
+  void free_slots(int64_t& used_slots);
   // What this step may prefill, at most `rows` rows.
   StepPacer::Budget prefill_budget(int64_t rows, bool decoding) const;
   std::vector<ScheduledRows> plan();
-  std::vector<ScheduledRows> plan_whole();
+  std::vector<ScheduledRows> plan_encoder();
   void compute(const std::vector<ScheduledRows>& scheduled);
   void finish_step(const std::vector<ScheduledRows>& scheduled);
   void add_prefix(const Job& job, const Branch& branch);
   // Adds the rows of images among the `count` next rows of a branch, which start at `first_row` of the batch.
-  void put_images(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
-                  std::vector<Tensor>& parts);
+  void add_image_rows(Job& job, const Branch& branch, int64_t count, int64_t first_row, Batch& batch,
+                      std::vector<Tensor>& parts);
   static std::string salt(const Job& job, const Branch& branch);
 
   const Model& model_;
@@ -99,10 +101,10 @@ class Engine {
   KvCache cache_;
   PrefixCache prefixes_;
   std::vector<std::shared_ptr<Job>> jobs_;  // by priority, then by turn
-  bool whole_;                              // encoder: no cache, no chunked prefill
-  int64_t stretch_after_ = 0;  // sequences of more tokens have other rotary positions (longrope); 0: none
-  SinkWindow sink_window_;     // attention sinks and window for unbounded contexts
-  int64_t window_ = 0;         // the widest attention window of all layers; 0: full context
+  bool is_encoder_;                         // encoder: no cache, no chunked prefill
+  int64_t long_rope_after_ = 0;  // sequences of more tokens have other rotary positions (longrope); 0: none
+  SinkWindow sink_window_;       // attention sinks and window for unbounded contexts
+  int64_t window_ = 0;           // the widest attention window of all layers; 0: full context
   StepPacer pacer_;
   TurnOrder order_;
   bool all_blocked_ = false;

@@ -9,13 +9,13 @@ namespace {
 // True for a decoding branch: only its next token and draft tokens remain to be computed. Everything else is
 // prefill: prompts, texts to score or embed, sequences recomputed after preemption.
 bool decodes(const Branch& branch) {
-  constexpr int64_t kMaxDrafted = 32;
+  constexpr int64_t kMaxDraftTokens = 32;
   return branch.slot && branch.cached > 0 && branch.cached >= branch.first_needed &&
-         branch.left() <= kMaxDrafted;
+         branch.left() <= kMaxDraftTokens;
 }
 
 // How many of the remaining rows of a branch come before the first one whose logits are needed.
-int64_t plain_rows(const Job& job, size_t index) {
+int64_t rows_without_logits(const Job& job, size_t index) {
   const Branch& branch = job.branches[index];
   const int64_t first = std::max(branch.first_needed, branch.cached);
   return job.wants_logits(index, first) ? first - branch.cached : branch.left();
@@ -43,12 +43,12 @@ bool Engine::grow_or_preempt(Job& job, const Branch& branch, std::vector<Schedul
 bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& scheduled) {
   branch.cached = 0;
   order_.started(job);
-  branch.stretched = stretch_after_ > 0 && branch.length() > stretch_after_;
-  const int64_t useful = std::min(branch.length() - 1, branch.first_needed);
-  if (options_.share_prefixes && job.source.empty() && useful >= KvCache::kPageRows) {
-    const std::span known = std::span(branch.tokens).first(static_cast<size_t>(useful));
-    const auto pages = job.images ? prefixes_.find(salt(job, branch), job.images->keyed(known))
-                                  : prefixes_.find(salt(job, branch), known);
+  branch.uses_long_rope = long_rope_after_ > 0 && branch.length() > long_rope_after_;
+  const int64_t max_reused = std::min(branch.length() - 1, branch.first_needed);
+  if (options_.share_prefixes && job.source.empty() && max_reused >= KvCache::kPageRows) {
+    const std::span reusable_tokens = std::span(branch.tokens).first(static_cast<size_t>(max_reused));
+    const auto pages = job.images ? prefixes_.find(salt(job, branch), job.images->keyed(reusable_tokens))
+                                  : prefixes_.find(salt(job, branch), reusable_tokens);
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
     stats_.reused += branch.cached;
@@ -58,10 +58,10 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
   const size_t slot = cache_.add();
   if (!job.source.empty()) {
     // Another branch has already encoded the source: share its cross-attention cache.
-    const auto reader = std::find_if(job.branches.begin(), job.branches.end(),
-                                     [](const Branch& other) { return other.slot.has_value(); });
-    if (reader != job.branches.end()) {
-      cache_.share_cross(*reader->slot, slot);
+    const auto encoded_branch = std::find_if(job.branches.begin(), job.branches.end(),
+                                             [](const Branch& other) { return other.slot.has_value(); });
+    if (encoded_branch != job.branches.end()) {
+      cache_.share_cross(*encoded_branch->slot, slot);
     } else {
       Batch source;
       if (job.images)
@@ -95,17 +95,18 @@ bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Scheduled
     return true;
   };
   for (auto it = jobs_.rbegin(); it != jobs_.rend() && it->get() != &job; ++it) {
-    bool held = false;
-    for (size_t i = 0; i < (*it)->branches.size(); ++i) held |= preempt_branch(**it, i);
-    if (!held) continue;
+    bool any_preempted = false;
+    for (size_t i = 0; i < (*it)->branches.size(); ++i) any_preempted |= preempt_branch(**it, i);
+    if (!any_preempted) continue;
     ++stats_.preempted;
     return true;
   }
   if (!job.independent_branches()) return false;
-  // Branches that only share pages are preempted last: they free none.
-  for (const bool own : {true, false})
+  // Branches that only share pages are preempted last: that frees no page.
+  for (const bool unshared_only : {true, false})
     for (size_t i = job.branches.size(); i-- > 0 && &job.branches[i] != &branch;) {
-      if (own ? !has_unshared_page(cache_, job.branches[i]) : &branch != &job.branches.front()) continue;
+      if (unshared_only ? !has_unshared_page(cache_, job.branches[i]) : &branch != &job.branches.front())
+        continue;
       if (!preempt_branch(job, i)) continue;
       ++stats_.preempted;
       return true;
@@ -120,7 +121,7 @@ void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget,
   int64_t count = 0;
   const auto fits = [&] {
     if (!branch.slot && !assign_slot(job, branch, scheduled)) return false;
-    count = pacer_.rows_within(budget, branch.left(), plain_rows(job, index));
+    count = pacer_.rows_within(budget, branch.left(), rows_without_logits(job, index));
     return grow_or_preempt(job, branch, scheduled,
                            [&] { return cache_.grow(*branch.slot, branch.cached + count); });
   };
@@ -128,7 +129,7 @@ void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget,
   if (fits()) {
     scheduled.push_back({&job, index, count});
     const int64_t source = reads_source ? static_cast<int64_t>(job.source.size()) : 0;
-    pacer_.take(budget, count + source, std::max<int64_t>(count - plain_rows(job, index), 0));
+    pacer_.take(budget, count + source, std::max<int64_t>(count - rows_without_logits(job, index), 0));
   } else if (&job == jobs_.front().get() && (index == 0 || !job.independent_branches())) {
     // The first job in the queue could use every page, and that was not enough.
     const int64_t tokens = branch.length() + static_cast<int64_t>(job.source.size());
@@ -141,16 +142,16 @@ void Engine::plan_branch(Job& job, size_t index, StepPacer::Budget& budget,
 }
 
 // If all slots are taken, preempt the lowest-priority sequences to admit waiting jobs of higher priority.
-void Engine::free_slots(int64_t& placed) {
+void Engine::free_slots(int64_t& used_slots) {
   for (const auto& job : jobs_) {
-    if (placed < options_.max_branches) return;
+    if (used_slots < options_.max_branches) return;
     if (has_slot(*job)) continue;
     const auto victim = std::find_if(jobs_.rbegin(), jobs_.rend(), [&](const auto& other) {
       return other->priority < job->priority && has_slot(*other);
     });
     if (victim == jobs_.rend()) return;
     for (Branch& branch : (*victim)->branches) {
-      placed -= branch.slot ? 1 : 0;
+      used_slots -= branch.slot ? 1 : 0;
       Job::preempt(cache_, branch);
     }
     ++stats_.preempted;
@@ -168,27 +169,27 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
   std::vector<ScheduledRows> scheduled;
   all_blocked_ = false;
   StepPacer::Budget budget{options_.step_tokens};
-  int64_t placed = 0;
+  int64_t used_slots = 0;
   for (const auto& job : jobs_)
     for (Branch& branch : job->branches) {
       // A sequence that exceeds the limit is recomputed with the rotary factors of long sequences.
-      if (branch.slot && stretch_after_ > 0 && !branch.stretched && branch.length() > stretch_after_)
+      if (branch.slot && long_rope_after_ > 0 && !branch.uses_long_rope && branch.length() > long_rope_after_)
         Job::preempt(cache_, branch);
-      placed += branch.slot ? 1 : 0;
+      used_slots += branch.slot ? 1 : 0;
     }
-  free_slots(placed);
-  const auto plan_if = [&](StepPacer::Budget& from, const auto& wanted) {
+  free_slots(used_slots);
+  const auto plan_if = [&](StepPacer::Budget& from, const auto& eligible) {
     for (const auto& job : jobs_) {
       // A job that holds a slot may exceed max_branches with its other branches: it may need all of them to
       // advance.
-      if (placed >= options_.max_branches && !has_slot(*job)) continue;
+      if (used_slots >= options_.max_branches && !has_slot(*job)) continue;
       for (size_t b = 0; b < job->branches.size(); ++b) {
-        if (!wanted(*job, b)) continue;
+        if (!eligible(*job, b)) continue;
         if (job->blocked(b)) {
           all_blocked_ = true;
           continue;
         }
-        placed += job->branches[b].slot ? 0 : 1;
+        used_slots += job->branches[b].slot ? 0 : 1;
         plan_branch(*job, b, from, scheduled);
       }
     }
@@ -196,34 +197,36 @@ std::vector<Engine::ScheduledRows> Engine::plan() {
   plan_if(budget, [](const Job& job, size_t b) { return decodes(job.branches[b]); });
   budget = prefill_budget(budget.rows, !scheduled.empty());
   const bool paced = options_.decode_step_seconds > 0;
-  std::vector<const Branch*> finished;  // branches scheduled ahead of their turn; this step finishes them
+  std::vector<const Branch*> scheduled_ahead;  // of their turn, because this step finishes them
   if (paced && jobs_.size() > 1) {
     const StepPacer::Budget half{budget.rows / 2, budget.seconds / 2};
     StepPacer::Budget share = half;
-    int64_t free = options_.max_branches - placed;  // slots, in the order of the jobs
+    int64_t free = options_.max_branches - used_slots;  // slots, in the order of the jobs
     const Job* last = nullptr;
     bool admitted = false;
     plan_if(share, [&](const Job& job, size_t b) {
       const Job& first = *jobs_.front();
       const Branch& branch = job.branches[b];
       if (&job != last) last = &job, admitted = has_slot(job) || free-- > 0;
-      const bool ahead = admitted && &job != &first && job.priority >= first.priority && !decodes(branch) &&
-                         !share.empty() &&
-                         pacer_.rows_within(share, branch.left(), plain_rows(job, b)) == branch.left();
-      if (ahead) finished.push_back(&branch);
+      const bool ahead =
+          admitted && &job != &first && job.priority >= first.priority && !decodes(branch) &&
+          !share.empty() &&
+          pacer_.rows_within(share, branch.left(), rows_without_logits(job, b)) == branch.left();
+      if (ahead) scheduled_ahead.push_back(&branch);
       return ahead;
     });
     budget = {budget.rows - half.rows + share.rows, half.seconds + share.seconds};
   }
   plan_if(budget, [&](const Job& job, size_t b) {
     const Branch& branch = job.branches[b];
-    return !decodes(branch) && std::find(finished.begin(), finished.end(), &branch) == finished.end();
+    return !decodes(branch) &&
+           std::find(scheduled_ahead.begin(), scheduled_ahead.end(), &branch) == scheduled_ahead.end();
   });
   return scheduled;
 }
 
 // Schedules as many whole texts as fit; the first one is scheduled whatever its length.
-std::vector<Engine::ScheduledRows> Engine::plan_whole() {
+std::vector<Engine::ScheduledRows> Engine::plan_encoder() {
   std::vector<ScheduledRows> scheduled;
   StepPacer::Budget budget = prefill_budget(options_.step_tokens, true);
   for (const auto& job : jobs_)

@@ -21,7 +21,7 @@ Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Devic
   engine.submit(job);
   engine.run();
   if (job->error) return *job->error;
-  const std::vector<int64_t> begin = decoder_prompt(model, prompt);
+  const std::vector<int64_t> initial_tokens = decoder_prompt(model, prompt);
   std::vector<std::vector<int64_t>> out;
   std::vector<Answer> answers = job->answers();
   if (o.best_of > 0) {
@@ -29,7 +29,7 @@ Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Devic
     keep_best(answers, o.answers);
   }
   for (const Answer& answer : answers) {
-    out.push_back(begin);
+    out.push_back(initial_tokens);
     for (const GeneratedToken& token : answer.tokens) out.back().push_back(token.id);
   }
   return out;

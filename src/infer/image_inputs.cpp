@@ -8,7 +8,7 @@
 
 namespace makar {
 
-ImageInputs::ImageInputs(const ModelSpec& spec, Tensor given) : pixels(std::move(given)) {
+ImageInputs::ImageInputs(const ModelSpec& spec, Tensor image_pixels) : pixels(std::move(image_pixels)) {
   if (!spec.image_input) return;
   // Keys are negative, so they differ from all token ids. They come from the SHA-256 of the pixels, a quarter
   // of the digest per row, and the row's number.
@@ -30,13 +30,13 @@ ImageInputs::ImageInputs(const ModelSpec& spec, Tensor given) : pixels(std::move
 
 Status ImageInputs::place(const ModelSpec& spec, std::vector<int64_t>& prompt) {
   const int64_t token = spec.image_input->token, count = pixels.dim(0), per_image = spec.image_tokens();
-  const int64_t found = std::count(prompt.begin(), prompt.end(), token);
-  if (found != count && found != count * per_image)
-    return error_at("prompt", "has {} image token{} (id {}), but {} image{} given", found,
-                    found == 1 ? "" : "s", token, count, count == 1 ? " is" : "s are");
+  const int64_t token_count = std::count(prompt.begin(), prompt.end(), token);
+  if (token_count != count && token_count != count * per_image)
+    return error_at("prompt", "has {} image token{} (id {}), but {} image{} given", token_count,
+                    token_count == 1 ? "" : "s", token, count, count == 1 ? " is" : "s are");
   std::vector<int64_t> out;
   rows.clear();
-  const int64_t copies = found == count ? per_image : 1;
+  const int64_t copies = token_count == count ? per_image : 1;
   for (const int64_t id : prompt)
     for (int64_t i = 0; i < (id == token ? copies : 1); ++i) {
       if (id == token) rows.push_back(static_cast<int64_t>(out.size()));

@@ -33,9 +33,9 @@ void Job::stop(KvCache& cache) {
   branches.clear();
 }
 
-void Job::fail(KvCache& cache, Error why) {
+void Job::fail(KvCache& cache, Error reason) {
   stop(cache);
-  error = std::move(why);
+  error = std::move(reason);
 }
 
 }  // namespace makar

@@ -21,7 +21,7 @@ struct Branch {
   int64_t cached = 0;
   int64_t first_needed = 0;  // first token whose logits or states the job needs
   std::optional<size_t> slot;
-  bool stretched = false;  // computed with the rotary positions of long sequences (longrope)
+  bool uses_long_rope = false;  // computed with the rotary positions of long sequences (longrope)
 
   int64_t length() const { return static_cast<int64_t>(tokens.size()); }
   int64_t left() const { return length() - cached; }
@@ -53,7 +53,7 @@ class Job {
   static void preempt(KvCache& cache, Branch& branch);
   // Ends the job and releases its pages.
   void stop(KvCache& cache);
-  void fail(KvCache& cache, Error why);
+  void fail(KvCache& cache, Error reason);
 
   std::vector<Branch> branches;
   std::vector<int64_t> source;          // input of the encoder in an encoder-decoder model

@@ -24,11 +24,12 @@ Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t 
   if (token < 0 || static_cast<size_t>(token) >= logits.size())
     return error_at("logprobs", "token {} is outside of the vocabulary of {}", token, logits.size());
   const float lse = kernels::log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
-  const float own = logits[static_cast<size_t>(token)];
+  const float token_logit = logits[static_cast<size_t>(token)];
   Logprobs out;
-  out.chosen = own - lse;
+  out.chosen = token_logit - lse;
   for (size_t i = 0; i < logits.size(); ++i)
-    out.rank += logits[i] > own || (logits[i] == own && i < static_cast<size_t>(token)) ? 1 : 0;
+    out.rank +=
+        logits[i] > token_logit || (logits[i] == token_logit && i < static_cast<size_t>(token)) ? 1 : 0;
   if (top > 0) {
     Candidates c;
     c.reset(logits, e);

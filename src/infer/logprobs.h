@@ -20,7 +20,7 @@ struct Logprobs {
   std::vector<TokenLogprob> top;  // the most probable, best first; ties by id
 };
 
-// Fails if a logit is NaN or +infinity or the token is outside the vocabulary.
+// Fails if a logit is NaN or +infinity, if all are -infinity, or if the token is outside the vocabulary.
 Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t top);
 // -sum p ln p, in nats.
 Result<double> entropy(std::span<const float> logits);

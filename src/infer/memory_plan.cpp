@@ -11,14 +11,13 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMinRows = 32;
-constexpr int64_t kBlockRows = 256;  // up to this many rows, a matrix product packs small blocks
-// Scratch memory of products with up to kBlockRows rows, and with more.
+constexpr int64_t kMinStepRows = 32;
+constexpr int64_t kMaxSmallProductRows = 256;  // up to this many rows, a matrix product packs small blocks
+// Scratch memory of products with up to kMaxSmallProductRows rows, and with more.
 constexpr int64_t kSmallProductBytes = int64_t{4} << 20, kLargeProductBytes = int64_t{16} << 20;
 constexpr int64_t kOtherBytes = int64_t{8} << 20;  // thread stacks, small allocations, texts in flight
-constexpr int64_t kMaxLogitRows = 64;              // maximum rows of logits held at once
-constexpr int64_t kRoundingShare = 50;             // 1/50 of a matrix is lost to page rounding
-constexpr int64_t kWholeText = 1024;  // assumed text length of an encoder without a position limit
+constexpr int64_t kPageRoundingShare = 50;         // allowance for rounding to pages: 1/50 of a matrix
+constexpr int64_t kDefaultTextTokens = 1024;       // assumed for an encoder without a position limit
 
 // Upper bound for the activations of one row, in floats: the residual stream and the largest block.
 int64_t row_floats(const StackSpec& stack) {
@@ -26,11 +25,11 @@ int64_t row_floats(const StackSpec& stack) {
   for (const BlockSpec& b : stack.blocks) {
     const AttentionSpec& a = b.attention;
     const FeedForwardSpec& f = b.feed_forward;
-    const int64_t times = std::max<int64_t>(f.experts_per_token, 1);
+    const int64_t active_experts = std::max<int64_t>(f.experts_per_token, 1);
     const int64_t latent = a.latent ? 5 * a.heads * a.head_dim : 0;  // parts of heads before they are joined
     const int64_t recurrent = b.mixer ? 8 * b.mixer->conv_channels() : 0;
     max = std::max(max, recurrent + latent + 2 * a.heads * a.head_dim + 4 * a.kv_heads * a.head_dim +
-                            (f.gated ? 3 : 2) * f.width * times);
+                            (f.gated ? 3 : 2) * f.width * active_experts);
   }
   return 6 * stack.width + max;
 }
@@ -55,64 +54,66 @@ int64_t page_bytes(const ModelSpec& spec, const CacheTypes& types) {
 
 double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
-// `rest`: memory of the process besides weights, a step and pages.
+// `rest`: memory of the process besides weights, a step and pages. `rows`: of the step.
 Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
-                int64_t step, int64_t page, int64_t min) {
+                int64_t rows, int64_t step, int64_t page, int64_t min) {
   return error_of(Error::Kind::kLimit, "`program.mem_budget`",
                   "{:.1f} MB are not enough for {}: weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
                   "page of {} tokens {:.2f} MB, the rest of the process {:.1f} MB; give at least {:.0f} MB",
-                  mb(budget.bytes), name, mb(weights), kMinRows, mb(step), KvCache::kPageRows, mb(page),
-                  mb(rest), std::ceil(mb(min)));
+                  mb(budget.bytes), name, mb(weights), rows, mb(step), KvCache::kPageRows, mb(page), mb(rest),
+                  std::ceil(mb(min)));
 }
 
 }  // namespace
 
-WeightNeed weight_need(Model& model) {
+WeightMemory weight_memory(Model& model) {
   struct Matrix {
     int64_t count, mapped, freed, packed;
   };
-  std::vector<Matrix> all;
+  std::vector<Matrix> matrices;
   model.each_linear([&](const std::string&, const Linear& linear) {
     const Tensor& w = linear.weight()->value;
     const bool mapped = MappedFile::is_mapped(w.address());
     const bool freed = !mapped && !linear.adapter() && !is_table(model, linear.weight());
     const auto bytes = static_cast<int64_t>(w.bytes());
     const auto packed = static_cast<int64_t>(CpuDevice::packed_bytes(w.dtype(), w.dim(0), w.dim(1)));
-    all.push_back({w.count(), mapped ? bytes : 0, freed ? bytes : 0, packed + packed / kRoundingShare});
+    matrices.push_back(
+        {w.count(), mapped ? bytes : 0, freed ? bytes : 0, packed + packed / kPageRoundingShare});
   });
-  std::stable_sort(all.begin(), all.end(),
+  std::stable_sort(matrices.begin(), matrices.end(),
                    [](const Matrix& a, const Matrix& b) { return a.count > b.count; });
-  WeightNeed need;
-  need.tables = table_bytes(model);
-  for (const Matrix& matrix : all) {
-    need.packed += matrix.packed;
-    need.peak = std::max(need.peak, need.packed - need.freed + matrix.mapped);
-    need.freed += matrix.freed;
+  WeightMemory memory;
+  memory.tables = table_bytes(model);
+  for (const Matrix& matrix : matrices) {
+    memory.packed += matrix.packed;
+    memory.peak = std::max(memory.peak, memory.packed - memory.freed + matrix.mapped);
+    memory.freed += matrix.freed;
   }
-  return need;
+  return memory;
 }
 
 int64_t step_bytes(const ModelSpec& spec, int64_t rows) {
-  const auto whole = spec.reads_images()
-                         ? std::max(rows, spec.image_rows())
-                         : std::max(rows, spec.max_positions > 0 ? spec.max_positions : kWholeText);
+  const auto encoder_rows =
+      spec.reads_images() ? std::max(rows, spec.image_rows())
+                          : std::max(rows, spec.max_positions > 0 ? spec.max_positions : kDefaultTextTokens);
   int64_t floats = rows * row_floats(spec.main());
   if (spec.encoder)
-    floats = std::max(floats, whole * row_floats(*spec.encoder));  // encoders process a text in one step
+    floats =
+        std::max(floats, encoder_rows * row_floats(*spec.encoder));  // encoders process a text in one step
   const int64_t logits = spec.decoder ? std::min(rows, kMaxLogitRows) * spec.vocab + 8 * spec.vocab : 0;
-  const bool small = (spec.encoder ? whole : rows) <= kBlockRows;
+  const bool small = (spec.encoder ? encoder_rows : rows) <= kMaxSmallProductRows;
   const int64_t products = small ? kSmallProductBytes : kLargeProductBytes;
   return 4 * (floats + floats / 4 + logits) + products + kOtherBytes;
 }
 
 Status admit_model(Model& model, const std::string& name, const MemoryBudget& budget) {
   if (budget.bytes <= 0) return Done{};
-  const WeightNeed need = weight_need(model);
-  const int64_t resident = resident_memory().now, weights = need.packed + need.tables;
-  const int64_t step = step_bytes(model.spec(), kMinRows), page = page_bytes(model.spec(), budget.cache);
-  const int64_t rest = resident - need.freed;
-  const int64_t min = std::max(resident + need.peak, rest + weights + step + page);
-  if (min > budget.bytes) return too_small(name, budget, rest, weights, step, page, min);
+  const WeightMemory memory = weight_memory(model);
+  const int64_t resident = resident_memory().now, weights = memory.packed + memory.tables;
+  const int64_t step = step_bytes(model.spec(), kMinStepRows), page = page_bytes(model.spec(), budget.cache);
+  const int64_t rest = resident - memory.freed;
+  const int64_t min = std::max(resident + memory.peak, rest + weights + step + page);
+  if (min > budget.bytes) return too_small(name, budget, rest, weights, kMinStepRows, step, page, min);
   BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(budget.bytes - resident));
   return Done{};
 }
@@ -127,16 +128,17 @@ Result<EngineOptions> fit_engine(const Model& model, const MemoryBudget& budget,
   BlockPool::shared().trim();
   const int64_t resident = resident_memory().now, tables = table_bytes(model);
   const int64_t page = page_bytes(spec, budget.cache) + draft_page_bytes;
-  const int64_t left = budget.bytes - resident - tables;
-  int64_t rows = std::max(options.step_tokens, kMinRows);
-  while (rows > kMinRows && step_bytes(spec, rows) > left / 2) rows = std::max(rows / 2, kMinRows);
+  const int64_t available = budget.bytes - resident - tables;
+  int64_t rows = std::max(options.step_tokens, kMinStepRows);
+  while (rows > kMinStepRows && step_bytes(spec, rows) > available / 2)
+    rows = std::max(rows / 2, kMinStepRows);
   const int64_t step = step_bytes(spec, rows);
-  if (left < step + page)
-    return too_small("all models together", budget, 0, resident + tables, step, page,
+  if (available < step + page)
+    return too_small("all models together", budget, 0, resident + tables, rows, step, page,
                      resident + tables + step + page);
   options.step_tokens = rows;
-  if (page > 0) options.max_pages = (left - step) / page;
-  BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(left));
+  if (page > 0) options.max_pages = (available - step) / page;
+  BlockPool::shared().set_limit(BlockPool::shared().used() + static_cast<size_t>(available));
   return options;
 }
 

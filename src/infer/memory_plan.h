@@ -13,13 +13,13 @@ struct MemoryBudget {
 
 // Weights are packed one by one, largest first; while one is packed, its file bytes are resident too. Weights
 // that were copied out of the file are freed afterwards.
-struct WeightNeed {
+struct WeightMemory {
   int64_t packed = 0;  // of all linear layers
   int64_t freed = 0;   // copies freed after packing
   int64_t tables = 0;  // embeddings, read from the mapped file
   int64_t peak = 0;    // peak while packing
 };
-WeightNeed weight_need(Model& model);
+WeightMemory weight_memory(Model& model);
 
 // Upper bound for the activations, scratch memory and logits of a step with `rows` rows.
 int64_t step_bytes(const ModelSpec& spec, int64_t rows);

@@ -17,7 +17,7 @@ class ModelDrafter : public Drafter {
   Device& device_;
   KvCache cache_;
   size_t slot_;
-  std::vector<int64_t> known_;  // tokens in the cache
+  std::vector<int64_t> cached_tokens_;
 };
 
 }  // namespace makar

@@ -45,8 +45,8 @@ void PrefixCache::add(const std::string& salt, std::span<const int64_t> tokens,
 }
 
 bool PrefixCache::evict() {
-  // Evict leaves first. A page outside every window may have descendants in use: they leave the tree with it,
-  // and their sequences keep them.
+  // Evict leaves first. A page that has left every attention window may have descendants in use: they are
+  // removed from the tree with it and stay in their sequences.
   for (const bool leaf : {true, false})
     for (auto it = recent_.rbegin(); it != recent_.rend(); ++it) {
       Node* node = *it;

@@ -23,22 +23,22 @@ SampleJob::SampleJob(SampleRequest request) : DecodingJob(request), request_(std
 int64_t SampleJob::choose(State& state, std::span<const int64_t> tokens, std::span<const float> logits) {
   if (state.constraint) {
     scratch_.assign(logits.begin(), logits.end());
-    if (const Status masked = state.constraint->mask(scratch_); !masked.ok())
-      return error = masked.error(), -1;
+    if (const Status mask_status = state.constraint->mask(scratch_); !mask_status.ok())
+      return error = mask_status.error(), -1;
     logits = scratch_;
   }
-  std::vector<int64_t> all;  // samplers also see the tokens that the window has dropped
+  std::vector<int64_t> all_tokens;  // samplers also see the tokens that the window has dropped
   if (!state.dropped.empty()) {
-    all = state.dropped;
-    all.insert(all.end(), tokens.begin(), tokens.end());
-    tokens = all;
+    all_tokens = state.dropped;
+    all_tokens.insert(all_tokens.end(), tokens.begin(), tokens.end());
+    tokens = all_tokens;
   }
   const auto generated = static_cast<uint64_t>(answers_[state.answer].tokens.size());
   const auto next = state.sampler.next(logits, tokens, generated);
   if (!next.ok()) return error = next.error(), -1;
   if (state.constraint)
-    if (const Status accepted = state.constraint->accept(*next); !accepted.ok())
-      return error = accepted.error(), -1;
+    if (const Status accept_status = state.constraint->accept(*next); !accept_status.ok())
+      return error = accept_status.error(), -1;
   return *next;
 }
 
@@ -46,39 +46,40 @@ void SampleJob::append(State& state, int64_t token, std::span<const float> logit
   Answer& answer = answers_[state.answer];
   GeneratedToken generated{token, {}};
   if (request_.logprobs >= 0 || request_.stop_below > 0) {
-    auto known = logprobs(logits, token, std::max<int64_t>(request_.logprobs, 0));
-    if (!known.ok()) {
-      error = known.error();
+    auto token_logprobs = logprobs(logits, token, std::max<int64_t>(request_.logprobs, 0));
+    if (!token_logprobs.ok()) {
+      error = token_logprobs.error();
       return;
     }
-    generated.logprobs = std::move(*known);
+    generated.logprobs = std::move(*token_logprobs);
   }
   answer.tokens.push_back(generated);
   state.chosen.push_back(token);
-  const auto ends = [&](Finish why) { answer.finish = why, state.finished = true; };
+  const auto finish = [&](Finish reason) { answer.finish = reason, state.finished = true; };
   if (request_.on_token && !request_.on_token(static_cast<int64_t>(state.answer), generated))
-    ends(Finish::kCaller);
-  if (request_.stops(token)) return ends(Finish::kStop);
+    finish(Finish::kCaller);
+  if (request_.stops(token)) return finish(Finish::kStop);
   if (state.finished) return;
-  if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens) return ends(Finish::kLength);
+  if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens) return finish(Finish::kLength);
   if (std::exp(static_cast<double>(generated.logprobs.chosen)) < request_.stop_below)
-    return ends(Finish::kLowProbability);
-  if (request_.late()) ends(Finish::kTime);
+    return finish(Finish::kLowProbability);
+  if (request_.deadline_passed()) finish(Finish::kTime);
 }
 
 void SampleJob::on_logits(size_t index, int64_t at, std::span<const float> logits) {
   if (error) return;
   const Branch& branch = branches[index];
-  if (first_.empty() && states_.size() > branches.size()) first_.assign(logits.begin(), logits.end());
+  if (prompt_logits_.empty() && states_.size() > branches.size())
+    prompt_logits_.assign(logits.begin(), logits.end());
   State& state = states_[index];
-  if (state.wrong || state.finished) return;
+  if (state.draft_rejected || state.finished) return;
   const int64_t next = choose(state, std::span(branch.tokens).first(static_cast<size_t>(at + 1)), logits);
   if (error) return;
-  const bool drafted = at + 1 < branch.length();
-  if (drafted && branch.tokens[static_cast<size_t>(at + 1)] == next)
+  const bool has_draft = at + 1 < branch.length();
+  if (has_draft && branch.tokens[static_cast<size_t>(at + 1)] == next)
     ++accepted_;
   else
-    state.wrong = true;
+    state.draft_rejected = true;
   append(state, next, logits);
 }
 
@@ -90,9 +91,9 @@ bool SampleJob::blocked(size_t branch) {
 // When the window is full, keeps only the newer half of the text and recomputes it.
 void SampleJob::slide(KvCache& cache, State& state, Branch& branch) const {
   if (request_.window <= 0 || branch.length() <= request_.window) return;
-  const auto kept = branch.tokens.end() - (request_.window + 1) / 2;
-  state.dropped.insert(state.dropped.end(), branch.tokens.begin(), kept);
-  branch.tokens.erase(branch.tokens.begin(), kept);
+  const auto window_start = branch.tokens.end() - (request_.window + 1) / 2;
+  state.dropped.insert(state.dropped.end(), branch.tokens.begin(), window_start);
+  branch.tokens.erase(branch.tokens.begin(), window_start);
   drop(cache, branch);
 }
 
@@ -112,12 +113,12 @@ void SampleJob::draft(State& state, Branch& branch) {
 void SampleJob::advance(KvCache& cache) {
   if (states_.size() > branches.size()) {  // the prompt is computed: the other answers fork from it
     for (size_t i = 1; i < states_.size() && !error; ++i) {
-      const int64_t next = choose(states_[i], branches[0].tokens, first_);
+      const int64_t next = choose(states_[i], branches[0].tokens, prompt_logits_);
       if (error) return;
-      append(states_[i], next, first_);
+      append(states_[i], next, prompt_logits_);
       branches.push_back(fork(cache, branches[0]));
     }
-    first_.clear();
+    prompt_logits_.clear();
   }
   for (size_t i = 0; i < branches.size(); ++i) {
     Branch& branch = branches[i];
@@ -126,7 +127,7 @@ void SampleJob::advance(KvCache& cache) {
     branch.tokens.resize(static_cast<size_t>(state.committed));
     branch.tokens.insert(branch.tokens.end(), state.chosen.begin(), state.chosen.end());
     state.chosen.clear();
-    state.wrong = false;
+    state.draft_rejected = false;
     if (state.finished) {
       drop(cache, branch);
       continue;
@@ -139,14 +140,14 @@ void SampleJob::advance(KvCache& cache) {
     slide(cache, state, branch);
     draft(state, branch);
   }
-  size_t kept = 0;
+  size_t running = 0;
   for (size_t i = 0; i < branches.size(); ++i) {
     if (states_[i].finished) continue;
-    if (kept != i) branches[kept] = std::move(branches[i]), states_[kept] = std::move(states_[i]);
-    ++kept;
+    if (running != i) branches[running] = std::move(branches[i]), states_[running] = std::move(states_[i]);
+    ++running;
   }
-  branches.resize(kept);
-  states_.erase(states_.begin() + static_cast<int64_t>(kept), states_.end());
+  branches.resize(running);
+  states_.erase(states_.begin() + static_cast<int64_t>(running), states_.end());
 }
 
 }  // namespace makar

@@ -34,10 +34,11 @@ class SampleJob : public DecodingJob {
     size_t answer = 0;
     Sampler sampler;
     std::unique_ptr<Constraint> constraint;
-    std::vector<int64_t> dropped;          // tokens dropped from a full window
-    int64_t committed = 0;                 // length without draft tokens
-    std::vector<int64_t> chosen;           // tokens chosen in this step
-    bool wrong = false, finished = false;  // wrong: a draft token was rejected; ignore the rest
+    std::vector<int64_t> dropped;  // tokens dropped from a full window
+    int64_t committed = 0;         // length without draft tokens
+    std::vector<int64_t> chosen;   // tokens chosen in this step
+    bool draft_rejected = false;   // the logits of later draft tokens are ignored
+    bool finished = false;
   };
   int64_t choose(State& state, std::span<const int64_t> tokens, std::span<const float> logits);
   void append(State& state, int64_t token, std::span<const float> logits);
@@ -46,7 +47,8 @@ class SampleJob : public DecodingJob {
 
   SampleRequest request_;
   std::vector<State> states_;
-  std::vector<float> scratch_, first_;  // first_: logits after the prompt, shared by all answers
+  std::vector<float> scratch_;
+  std::vector<float> prompt_logits_;  // after the last prompt token, shared by all answers
   int64_t drafted_ = 0, accepted_ = 0;
 };
 

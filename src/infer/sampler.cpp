@@ -10,7 +10,7 @@ namespace makar {
 namespace {
 
 struct LogitStep {
-  bool (*on)(const SamplerOptions&);
+  bool (*enabled)(const SamplerOptions&);
   void (*run)(std::span<float> logits, const DrawContext& draw);
 };
 constexpr LogitStep kLogitSteps[] = {
@@ -24,7 +24,7 @@ constexpr LogitStep kLogitSteps[] = {
 };
 
 struct CandidateStep {
-  bool (*on)(const SamplerOptions&);
+  bool (*enabled)(const SamplerOptions&);
   void (*run)(Candidates& candidates, const DrawContext& draw);
 };
 constexpr CandidateStep kCandidateSteps[] = {
@@ -55,25 +55,27 @@ Result<Extremes> extremes_of(std::span<const float> logits) {
 
 bool alters_logits(const SamplerOptions& o) {
   return std::any_of(std::begin(kLogitSteps), std::end(kLogitSteps),
-                     [&](const LogitStep& step) { return step.on(o); });
+                     [&](const LogitStep& step) { return step.enabled(o); });
 }
 
 void run_logit_steps(std::span<float> logits, const DrawContext& draw) {
   for (const LogitStep& step : kLogitSteps)
-    if (step.on(draw.options)) step.run(logits, draw);
+    if (step.enabled(draw.options)) step.run(logits, draw);
 }
 
 void run_candidate_steps(Candidates& c, const DrawContext& draw) {
   for (const CandidateStep& step : kCandidateSteps)
-    if (c.size() > 1 && step.on(draw.options)) step.run(c, draw);
+    if (c.size() > 1 && step.enabled(draw.options)) step.run(c, draw);
 }
 
 }  // namespace
 
 Sampler::Sampler(SamplerOptions options)
-    : options_(std::move(options)), mu_(2 * options_.mirostat_tau), work_(std::make_unique<Candidates>()) {}
+    : options_(std::move(options)),
+      mu_(2 * options_.mirostat_tau),
+      candidates_(std::make_unique<Candidates>()) {}
 Sampler::Sampler(const Sampler& other)
-    : options_(other.options_), mu_(other.mu_), work_(std::make_unique<Candidates>()) {}
+    : options_(other.options_), mu_(other.mu_), candidates_(std::make_unique<Candidates>()) {}
 Sampler& Sampler::operator=(const Sampler& other) {
   options_ = other.options_, mu_ = other.mu_;
   return *this;
@@ -83,16 +85,16 @@ Sampler::~Sampler() = default;
 Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int64_t> tokens,
                               uint64_t index) {
   const DrawContext draw{options_, tokens, index, mu_};
-  std::vector<float> altered;
+  std::vector<float> adjusted;
   if (alters_logits(options_)) {
-    altered.assign(logits.begin(), logits.end());
-    run_logit_steps(altered, draw);
-    logits = altered;
+    adjusted.assign(logits.begin(), logits.end());
+    run_logit_steps(adjusted, draw);
+    logits = adjusted;
   }
   MAKAR_TRY(const Extremes e, extremes_of(logits));
   if (options_.temperature <= 0 || options_.top_k == 1)
     return static_cast<int64_t>(find_value(logits, e.high));
-  Candidates& c = *work_;
+  Candidates& c = *candidates_;
   c.reset(logits, e);
   run_candidate_steps(c, draw);
   const double u = Rng(options_.seed, Purpose::kSample).uniform_double(index);
@@ -107,7 +109,7 @@ Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, 
   run_logit_steps(logits, draw);
   if (options_.temperature <= 0) return Done{};
   MAKAR_TRY(e, extremes_of(logits));
-  Candidates& c = *work_;
+  Candidates& c = *candidates_;
   c.reset(logits, e);
   run_candidate_steps(c, draw);
   std::fill(logits.begin(), logits.end(), -std::numeric_limits<float>::infinity());

@@ -60,8 +60,8 @@ class Sampler {
   ~Sampler();
 
   // `tokens`: the sequence so far, prompt included. `index`: number of the draw. The same options, logits,
-  // tokens, index and mirostat state give the same token, whatever else runs. Fails if a logit is NaN or
-  // +infinity or no token is left. A logit of -infinity masks its token.
+  // tokens, index and mirostat state give the same token, independent of other requests. Fails if a logit is
+  // NaN or +infinity or no token is left. A logit of -infinity masks its token.
   Result<int64_t> next(std::span<const float> logits, std::span<const int64_t> tokens, uint64_t index);
 
   // Only transforms the logits (masked tokens become -infinity), for beam search and inspection. At
@@ -74,7 +74,7 @@ class Sampler {
  private:
   SamplerOptions options_;
   double mu_;  // mirostat's bound on token surprise, in bits
-  std::unique_ptr<Candidates> work_;
+  std::unique_ptr<Candidates> candidates_;
 };
 
 // A single draw without earlier tokens; -1 if Sampler::next fails.

@@ -7,13 +7,13 @@
 namespace makar {
 namespace {
 
-constexpr double kAny = std::numeric_limits<double>::max(), kTokens = 1 << 30;
+constexpr double kNoBound = std::numeric_limits<double>::max(), kMaxTokens = 1 << 30;
 
 constexpr const char* kSampling = "Sampling";
 constexpr SamplerOption kSamplerOptions[] = {
     {"temperature temp", &SamplerOptions::temperature, 0, 1e6, "T",
      "sampling temperature; 0 always takes the most probable token (greedy)", kSampling},
-    {"top_k", &SamplerOptions::top_k, 0, kTokens, "K", "sample from the K most probable tokens; 0 for all",
+    {"top_k", &SamplerOptions::top_k, 0, kMaxTokens, "K", "sample from the K most probable tokens; 0 for all",
      kSampling},
     {"top_p", &SamplerOptions::top_p, 1e-9, 1, "P",
      "nucleus sampling: sample from the smallest set of tokens with total probability P", kSampling},
@@ -31,7 +31,7 @@ constexpr SamplerOption kSamplerOptions[] = {
      "subtract A from the logits of tokens generated so far", kSampling},
     {"frequency_penalty", &SamplerOptions::frequency_penalty, -100, 100, "A",
      "subtract A for each time a token was generated", kSampling},
-    {"repeat_last_n", &SamplerOptions::repeat_last_n, -1, kTokens, "N",
+    {"repeat_last_n", &SamplerOptions::repeat_last_n, -1, kMaxTokens, "N",
      "number of recent tokens the penalties consider; -1 for all", kSampling},
     {"no_repeat_ngram_size", &SamplerOptions::no_repeat_ngram_size, 0, 1 << 20, "N",
      "never generate an N-gram that the context already has; 0 for off", kSampling},
@@ -39,9 +39,9 @@ constexpr SamplerOption kSamplerOptions[] = {
      "DRY: penalty for extending a repeated sequence; 0 for off", kSampling},
     {"dry_base", &SamplerOptions::dry_base, 1, 1e6, "B", "DRY: growth of the penalty per repeated token",
      kSampling},
-    {"dry_allowed_length", &SamplerOptions::dry_allowed_length, 1, kTokens, "N",
+    {"dry_allowed_length", &SamplerOptions::dry_allowed_length, 1, kMaxTokens, "N",
      "DRY: longest repetition without a penalty", kSampling},
-    {"dry_penalty_last_n", &SamplerOptions::dry_penalty_last_n, -1, kTokens, "N",
+    {"dry_penalty_last_n", &SamplerOptions::dry_penalty_last_n, -1, kMaxTokens, "N",
      "DRY: number of recent tokens to search; -1 for all", kSampling},
     {"xtc_probability", &SamplerOptions::xtc_probability, 0, 1, "P",
      "XTC: probability, per token, of removing the top choices; 0 for off", kSampling},
@@ -53,8 +53,8 @@ constexpr SamplerOption kSamplerOptions[] = {
      kSampling},
     {"mirostat_eta mirostat_lr", &SamplerOptions::mirostat_eta, 0, 10, "R", "mirostat: learning rate",
      kSampling},
-    {"seed", &SamplerOptions::seed, -kAny, kAny, "N", "random seed; the same seed gives the same tokens",
-     kSampling},
+    {"seed", &SamplerOptions::seed, -kNoBound, kNoBound, "N",
+     "random seed; the same seed gives the same tokens", kSampling},
 };
 
 Status read_bias(SamplerOptions& o, const Json& value) {

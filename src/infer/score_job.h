@@ -17,13 +17,13 @@ class ScoreJob : public Job {
   bool independent_branches() const override { return true; }
 
   size_t continuations() const { return continuations_.size(); }
-  // Of one continuation, in order; grows while the job runs.
+  // The scores of one continuation, in token order; the list grows while the job runs.
   const std::vector<Logprobs>& scores(size_t continuation = 0) const { return scores_[continuation]; }
 
  private:
   void score(size_t continuation, size_t at, std::span<const float> logits);
   Branch branch_of(Branch prefix, size_t continuation) const;
-  int64_t prefix_;  // its length
+  int64_t prefix_length_;
   std::vector<std::vector<int64_t>> continuations_;
   int64_t top_;
   bool shared_ = false;        // the only branch is the prefix of several continuations

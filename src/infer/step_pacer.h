@@ -26,18 +26,20 @@ class StepPacer {
     if (row_seconds_ <= 0) rows = std::min(rows, kFirstRows);
     return {rows, std::max(seconds, static_cast<double>(kMinRows) * row_seconds_)};
   }
-  // How many of `count` rows fit. The first `plain` ones need no logits.
-  int64_t rows_within(const Budget& budget, int64_t count, int64_t plain) const {
+  // How many of `count` rows fit. The first `without_logits` rows need no logits.
+  int64_t rows_within(const Budget& budget, int64_t count, int64_t without_logits) const {
     count = std::min(count, budget.rows);
-    plain = std::min(plain, count);
+    without_logits = std::min(without_logits, count);
     if (std::isinf(budget.seconds)) return count;
-    if (logit_seconds_ <= 0) count = std::min(count, plain + kFirstRows);
-    const double fit = row_seconds_ > 0 ? budget.seconds / row_seconds_ : 1e9;
-    if (fit < static_cast<double>(plain)) return std::max<int64_t>(static_cast<int64_t>(fit), 1);
-    const double with_logits = row_seconds_ + logit_seconds_;
-    if (with_logits <= 0) return count;
-    const double left = budget.seconds - static_cast<double>(plain) * row_seconds_;
-    return std::min(count, plain + static_cast<int64_t>(std::min(std::ceil(left / with_logits), 1e9)));
+    if (logit_seconds_ <= 0) count = std::min(count, without_logits + kFirstRows);
+    const double affordable_rows = row_seconds_ > 0 ? budget.seconds / row_seconds_ : 1e9;
+    if (affordable_rows < static_cast<double>(without_logits))
+      return std::max<int64_t>(static_cast<int64_t>(affordable_rows), 1);
+    const double row_and_logit_seconds = row_seconds_ + logit_seconds_;
+    if (row_and_logit_seconds <= 0) return count;
+    const double left = budget.seconds - static_cast<double>(without_logits) * row_seconds_;
+    return std::min(
+        count, without_logits + static_cast<int64_t>(std::min(std::ceil(left / row_and_logit_seconds), 1e9)));
   }
   void take(Budget& budget, int64_t rows, int64_t logit_rows) const {
     budget.rows -= rows;
@@ -53,7 +55,9 @@ class StepPacer {
 
  private:
   // A slower measurement counts in full, a faster one only half: one overlong step stalls every stream.
-  static void update(double& known, double now) { known = now >= known ? now : (known + now) / 2; }
+  static void update(double& estimate, double measured) {
+    estimate = measured >= estimate ? measured : (estimate + measured) / 2;
+  }
 
   double row_seconds_ = 0, logit_seconds_ = 0;  // 0: not measured yet
 };

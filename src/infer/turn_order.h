@@ -23,24 +23,24 @@ class TurnOrder {
 
   // Sets the turn of a new job; returns the position to insert it at.
   Jobs::const_iterator schedule(const Jobs& jobs, Job& job) {
-    int64_t latest = 0, own = 0;
-    std::optional<int64_t> next;
+    int64_t latest_running_turn = 0, own_turn = 0;
+    std::optional<int64_t> next_waiting_turn;
     std::set<std::string_view> running;
     for (const auto& other : jobs) {
       if (other->priority != job.priority) continue;
       if (has_slot(*other))
-        latest = std::max(latest, other->turn), running.insert(other->salt);
+        latest_running_turn = std::max(latest_running_turn, other->turn), running.insert(other->salt);
       else
-        next = std::min(next.value_or(other->turn), other->turn);
-      if (other->salt == job.salt) own = std::max(own, other->turn + 1);
+        next_waiting_turn = std::min(next_waiting_turn.value_or(other->turn), other->turn);
+      if (other->salt == job.salt) own_turn = std::max(own_turn, other->turn + 1);
     }
     // Forget jobs that started before the next turn; all of them if no job waits.
     std::erase_if(started_, [&](const auto& last) {
-      return last.first.first == job.priority && (!next || last.second < *next);
+      return last.first.first == job.priority && (!next_waiting_turn || last.second < *next_waiting_turn);
     });
     if (const auto last = started_.find({job.priority, job.salt}); last != started_.end())
-      own = std::max(own, last->second + 1);
-    job.turn = std::max(next.value_or(latest), own);
+      own_turn = std::max(own_turn, last->second + 1);
+    job.turn = std::max(next_waiting_turn.value_or(latest_running_turn), own_turn);
     const bool first_in_turn = !running.contains(job.salt);
     return std::find_if(jobs.begin(), jobs.end(), [&](const auto& other) {
       if (other->priority != job.priority) return other->priority < job.priority;

@@ -16,22 +16,23 @@ namespace makar {
 namespace {
 
 constexpr const char* kPrefix = "base_model.model.";
+constexpr uint64_t kFirstStream = uint64_t{1} << 32;  // initialize() uses the streams from 1
 
 bool ends_with_module(const std::string& name, const std::string& module) {
   return name == module || name.ends_with("." + module);
 }
 
-// A module of the base model's files that an adapter changes; a fused one holds several of our Linears, which
-// share A.
+// A module in the files of the base model that an adapter changes; a fused module corresponds to several
+// Linears, which share A.
 struct Module {
-  std::string name;  // theirs, without ".weight"
+  std::string name;  // of the tensor in the file, without ".weight"
   NamedSlice slice;
   std::vector<Linear*> linears;
 };
 
 std::vector<Module> linear_modules(const LoadedModel& loaded) {
   std::unordered_map<const Parameter*, Linear*> by_weight;
-  // An output matrix that is the token table is not a separate module in the files.
+  // An output matrix that is tied to the token embedding is not a separate module in the files.
   std::unordered_set<const Parameter*> tables;
   for (const Stack* stack : {loaded.model->encoder(), loaded.model->decoder()})
     if (stack) tables.insert(stack->tokens());
@@ -41,11 +42,11 @@ std::vector<Module> linear_modules(const LoadedModel& loaded) {
   std::vector<Module> out;
   for (const NamedSlice& slice :
        expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
-    if (!slice.theirs.ends_with(".weight")) continue;
-    Module m{slice.theirs.substr(0, slice.theirs.size() - 7), slice, {}};
-    for (const Parameter* p : slice.ours)
+    if (!slice.tensor_name.ends_with(".weight")) continue;
+    Module m{slice.tensor_name.substr(0, slice.tensor_name.size() - 7), slice, {}};
+    for (const Parameter* p : slice.parameters)
       if (const auto it = by_weight.find(p); it != by_weight.end()) m.linears.push_back(it->second);
-    if (m.linears.size() == slice.ours.size()) out.push_back(std::move(m));
+    if (m.linears.size() == slice.parameters.size()) out.push_back(std::move(m));
   }
   return out;
 }
@@ -56,7 +57,7 @@ bool all_linear(const AdapterConfig& config) {
 
 bool is_target(const LoadedModel& loaded, const AdapterConfig& config, const Module& module) {
   const std::string& name = module.name;
-  if (all_linear(config)) {  // as PEFT: every linear layer but the output layers
+  if (all_linear(config)) {  // as in PEFT: every linear layer but the output layers
     const auto outputs = loaded.model->output_weights();
     return std::none_of(module.linears.begin(), module.linears.end(), [&](const Linear* l) {
       return std::find(outputs.begin(), outputs.end(), l->weight()) != outputs.end();
@@ -82,14 +83,14 @@ Parameter* declare(ParameterSet& set, const std::string& name, const Shape& shap
 // Declares the adapter's parameters and attaches it to the module's Linears.
 void attach(const LoadedModel& loaded, const AdapterConfig& config, const Module& m) {
   ParameterSet& set = loaded.model->parameters();
-  const std::string at = "adapter." + m.name;
-  Parameter* a = declare(set, at + ".lora_A", {config.rank, m.linears[0]->in()});
+  const std::string prefix = "adapter." + m.name;
+  Parameter* a = declare(set, prefix + ".lora_A", {config.rank, m.linears[0]->in()});
   for (size_t i = 0; i < m.linears.size(); ++i) {
     auto adapter = std::make_shared<Adapter>();
     const std::string part = m.linears.size() == 1 ? "" : fmt::format(".{}", i);
     adapter->a = a;
-    adapter->b = declare(set, at + ".lora_B" + part, {m.linears[i]->out(), config.rank});
-    if (config.dora) adapter->magnitude = declare(set, at + ".magnitude" + part, {m.linears[i]->out()});
+    adapter->b = declare(set, prefix + ".lora_B" + part, {m.linears[i]->out(), config.rank});
+    if (config.dora) adapter->magnitude = declare(set, prefix + ".magnitude" + part, {m.linears[i]->out()});
     adapter->scale = config.scale();
     adapter->dropout = static_cast<float>(config.dropout);
     m.linears[i]->attach(adapter);
@@ -101,9 +102,9 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Devic
   for (const std::string& module : config.modules_to_save) {
     bool found = false;
     for (const auto& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
-      const size_t dot = slice.theirs.rfind('.');
-      if (!ends_with_module(slice.theirs.substr(0, dot), module)) continue;
-      for (Parameter* p : slice.ours) {
+      const size_t dot = slice.tensor_name.rfind('.');
+      if (!ends_with_module(slice.tensor_name.substr(0, dot), module)) continue;
+      for (Parameter* p : slice.parameters) {
         p->trainable = true;
         p->value = ops::decoded(device, p->value.to(device.memory()))
                        .clone();  // the base may be mapped or quantized
@@ -118,13 +119,13 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Devic
 }
 
 Status attach_all(const LoadedModel& loaded, const AdapterConfig& config, Device& device,
-                  std::vector<Module>& used) {
+                  std::vector<Module>& target_modules) {
   for (Module& m : linear_modules(loaded)) {
     if (!is_target(loaded, config, m)) continue;
     attach(loaded, config, m);
-    used.push_back(m);
+    target_modules.push_back(m);
   }
-  if (used.empty())
+  if (target_modules.empty())
     return error_at("adapter_config.json", "target_modules ({}) match no linear layer of the base",
                     fmt::join(config.targets, ", "));
   return freeze_base(loaded, config, device);
@@ -142,23 +143,24 @@ std::vector<std::string> suffixes_of(const std::string& name) {
 // The shortest names that PEFT matches with the modules that have an adapter and with no other module. PEFT
 // expands "all-linear" in its own models only; in a file it is a name like any other.
 std::vector<std::string> target_names(const LoadedModel& loaded) {
-  std::unordered_set<std::string> adapted, others;
+  std::unordered_set<std::string> adapted_modules, other_suffixes;
   std::vector<std::string> names;
   for (const Module& m : linear_modules(loaded))
-    if (m.linears[0]->adapter()) adapted.insert(m.name), names.push_back(m.name);
+    if (m.linears[0]->adapter()) adapted_modules.insert(m.name), names.push_back(m.name);
   for (const NamedSlice& slice :
        expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters()))
-    for (size_t dot = slice.theirs.rfind('.'); dot != std::string::npos && dot > 0;
-         dot = slice.theirs.rfind('.', dot - 1))
-      if (const std::string module = slice.theirs.substr(0, dot); !adapted.contains(module))
-        for (const std::string& suffix : suffixes_of(module)) others.insert(suffix);
+    for (size_t dot = slice.tensor_name.rfind('.'); dot != std::string::npos && dot > 0;
+         dot = slice.tensor_name.rfind('.', dot - 1))
+      if (const std::string module = slice.tensor_name.substr(0, dot); !adapted_modules.contains(module))
+        for (const std::string& suffix : suffixes_of(module)) other_suffixes.insert(suffix);
   std::set<std::string> out;
   for (const std::string& name : names) {
-    const auto all = suffixes_of(name);
-    if (std::any_of(all.begin(), all.end(), [&](const std::string& s) { return out.contains(s); })) continue;
-    const auto own =
-        std::find_if(all.begin(), all.end(), [&](const std::string& s) { return !others.contains(s); });
-    out.insert(own == all.end() ? name : *own);
+    const auto suffixes = suffixes_of(name);
+    if (std::any_of(suffixes.begin(), suffixes.end(), [&](const std::string& s) { return out.contains(s); }))
+      continue;
+    const auto unique_suffix = std::find_if(
+        suffixes.begin(), suffixes.end(), [&](const std::string& s) { return !other_suffixes.contains(s); });
+    out.insert(unique_suffix == suffixes.end() ? name : *unique_suffix);
   }
   return {out.begin(), out.end()};
 }
@@ -212,8 +214,8 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder) {
     if (config.json().contains(key) && !config.json()[key].empty())
       return error_of(Error::Kind::kUnsupported, config.place(), "field '{}' is not supported", key);
   if (config.json().contains("target_modules") && config.json()["target_modules"].is_string()) {
-    MAKAR_TRY(const std::string one, config.text("target_modules"));
-    out.targets = {one};
+    MAKAR_TRY(const std::string target, config.text("target_modules"));
+    out.targets = {target};
   } else {
     MAKAR_TRY(out.targets, config.texts("target_modules", 4096));
   }
@@ -230,15 +232,15 @@ float AdapterConfig::scale() const {
 }
 
 Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Device& device, uint64_t seed) {
-  std::vector<Module> used;
-  MAKAR_CHECK_OK(attach_all(loaded, config, device, used));
+  std::vector<Module> target_modules;
+  MAKAR_CHECK_OK(attach_all(loaded, config, device, target_modules));
   uint64_t stream = 0;
-  for (const Module& m : used) {
+  for (const Module& m : target_modules) {
     Parameter* a = m.linears[0]->adapter()->a;
     a->value = Tensor::empty(a->shape);
     // Kaiming-uniform with a = sqrt(5), as PEFT initialises A: within 1 / sqrt(in).
     const float bound = 1.0f / std::sqrt(static_cast<float>(a->shape[1]));
-    const Rng rng(seed, Purpose::kInit, ++stream + (uint64_t{1} << 32));
+    const Rng rng(seed, Purpose::kInit, ++stream + kFirstStream);
     for (int64_t i = 0; i < a->value.count(); ++i)
       a->value.f32()[i] = bound * (2.0f * rng.uniform(static_cast<uint64_t>(i)) - 1.0f);
     for (Linear* linear : m.linears) {
@@ -256,39 +258,42 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Devic
 Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, Device& device) {
   MAKAR_TRY(const AdapterConfig config, read_adapter_config(folder));
   MAKAR_TRY(const auto file, Safetensors::open(folder + "/adapter_model.safetensors"));
-  std::vector<Module> used;
-  MAKAR_CHECK_OK(attach_all(loaded, config, device, used));
-  size_t read = 0;
-  for (const Module& m : used) {
-    const std::string at = kPrefix + m.name;
+  std::vector<Module> target_modules;
+  MAKAR_CHECK_OK(attach_all(loaded, config, device, target_modules));
+  size_t tensors_read = 0;
+  for (const Module& m : target_modules) {
+    const std::string prefix = kPrefix + m.name;
     Parameter* a = m.linears[0]->adapter()->a;
-    MAKAR_TRY(a->value, read_tensor(*file, at + ".lora_A.weight", a->shape));
+    MAKAR_TRY(a->value, read_tensor(*file, prefix + ".lora_A.weight", a->shape));
     std::vector<Parameter*> b, magnitude;
     for (const Linear* l : m.linears)
       b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
     const NamedSlice rows = rows_of(m, b);
-    MAKAR_TRY(const Tensor whole, read_tensor(*file, at + ".lora_B.weight", rows.shape()));
-    const auto parts = cut(whole, rows);
+    MAKAR_TRY(const Tensor stored_b, read_tensor(*file, prefix + ".lora_B.weight", rows.shape()));
+    const auto parts = cut(stored_b, rows);
     for (size_t i = 0; i < parts.size(); ++i) b[i]->value = parts[i];
-    read += 2;
+    tensors_read += 2;
     if (config.dora) {
-      const NamedSlice lengths = rows_of(m, magnitude);
-      MAKAR_TRY(const Tensor values, read_tensor(*file, at + ".lora_magnitude_vector", lengths.shape()));
-      const auto pieces = cut(values, lengths);
-      for (size_t i = 0; i < pieces.size(); ++i) magnitude[i]->value = pieces[i];
-      ++read;
+      const NamedSlice magnitude_rows = rows_of(m, magnitude);
+      MAKAR_TRY(const Tensor values,
+                read_tensor(*file, prefix + ".lora_magnitude_vector", magnitude_rows.shape()));
+      const auto magnitude_parts = cut(values, magnitude_rows);
+      for (size_t i = 0; i < magnitude_parts.size(); ++i) magnitude[i]->value = magnitude_parts[i];
+      ++tensors_read;
     }
   }
   for (const auto& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
-    if (!slice.ours[0]->trainable || slice.ours[0]->name.starts_with("adapter.")) continue;
-    MAKAR_TRY(const Tensor whole, read_tensor(*file, kPrefix + slice.theirs, slice.shape()));
-    const auto parts = cut(whole, slice);
-    for (size_t i = 0; i < parts.size(); ++i) slice.ours[i]->value = parts[i];
-    ++read;
+    if (!slice.parameters[0]->trainable || slice.parameters[0]->name.starts_with("adapter.")) continue;
+    MAKAR_TRY(const Tensor stored, read_tensor(*file, kPrefix + slice.tensor_name, slice.shape()));
+    const auto parts = cut(stored, slice);
+    for (size_t i = 0; i < parts.size(); ++i) slice.parameters[i]->value = parts[i];
+    ++tensors_read;
   }
-  if (read != file->names().size())
-    return error_at(file->place(), "has {} tensors, but adapter_config.json describes {}",
-                    file->names().size(), read);
+  if (tensors_read != file->names().size())
+    return error_at(
+        file->place(),
+        "has {} tensors but adapter_config.json describes {}; the two files are of different adapters",
+        file->names().size(), tensors_read);
   return config;
 }
 
@@ -302,14 +307,14 @@ Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, cons
     std::vector<Parameter*> b, magnitude;
     for (const Linear* l : m.linears)
       b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
-    const auto joined = [&](const std::vector<Parameter*>& parts) {
+    const auto join_parts = [&](const std::vector<Parameter*>& parts) {
       std::vector<Tensor> values;
       for (const Parameter* p : parts) values.push_back(p->value);
       return join(values, rows_of(m, parts));
     };
     tensors.push_back({kPrefix + m.name + ".lora_A.weight", m.linears[0]->adapter()->a->value});
-    tensors.push_back({kPrefix + m.name + ".lora_B.weight", joined(b)});
-    if (magnitude[0]) tensors.push_back({kPrefix + m.name + ".lora_magnitude_vector", joined(magnitude)});
+    tensors.push_back({kPrefix + m.name + ".lora_B.weight", join_parts(b)});
+    if (magnitude[0]) tensors.push_back({kPrefix + m.name + ".lora_magnitude_vector", join_parts(magnitude)});
   }
   for (auto& named : named_tensors(*loaded.model, *loaded.family, false,
                                    [](const Parameter& p) { return p.trainable ? p.value : Tensor(); }))
@@ -319,8 +324,8 @@ Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, cons
   json["peft_type"] = "LORA";
   if (!json.contains("task_type")) json["task_type"] = task_type(loaded.model->spec());
   json["r"] = config.rank, json["lora_dropout"] = config.dropout, json["bias"] = "none";
-  const bool whole = config.alpha == std::floor(config.alpha) && config.alpha < 1e9;
-  json["lora_alpha"] = whole ? Json(static_cast<int64_t>(config.alpha)) : Json(config.alpha);
+  const bool integral = config.alpha == std::floor(config.alpha) && config.alpha < 1e9;
+  json["lora_alpha"] = integral ? Json(static_cast<int64_t>(config.alpha)) : Json(config.alpha);
   json["use_rslora"] = config.rslora, json["use_dora"] = config.dora;
   json["target_modules"] = all_linear(config) ? target_names(loaded) : config.targets;
   json["fan_in_fan_out"] = transposed;  // the base stores [in, out]

@@ -1,4 +1,4 @@
-// Adapters in PEFT's form: adapter_config.json and adapter_model.safetensors for a base model.
+// Adapters in PEFT's format: adapter_config.json and adapter_model.safetensors for a base model.
 #pragma once
 #include <string>
 #include <vector>
@@ -25,8 +25,8 @@ Result<AdapterConfig> read_adapter_config(const std::string& folder);
 // Reads an adapter's folder and adds it to the model.
 Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string& folder, Device& device);
 
-// Several adapters of one model. Each layer gets one adapter whose rank is the sum of the ranks of those in
-// use, so any number of them costs one product.
+// Several adapters of one model. Each layer gets one adapter whose rank is the sum of the ranks of the
+// adapters in use, so any number of adapters costs one product.
 class AdapterSet {
  public:
   AdapterSet(const LoadedModel& loaded, Device& device) : loaded_(loaded), device_(device) {}
@@ -48,7 +48,8 @@ class AdapterSet {
   Device& device_;
   std::vector<std::vector<AdaptedLinear>> adapters_;
 };
-// Loads and uses "FOLDER" or "FOLDER:WEIGHT" each. A single adapter of weight 1 may be of any kind.
+// Loads and uses adapters; each choice is "FOLDER" or "FOLDER:WEIGHT". A single adapter with weight 1 may
+// also have DoRA or modules_to_save.
 Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& choices, Device& device);
 
 Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, const std::string& folder);

@@ -1,3 +1,4 @@
+// Several adapters on one model: summed with weights, or selected per row.
 #include <cmath>
 #include <cstdlib>
 #include <unordered_map>
@@ -58,7 +59,7 @@ Tensor join_columns(const std::vector<Tensor>& parts, const std::vector<float>& 
 }  // namespace
 
 void AdapterSet::use(const std::vector<float>& weights) {
-  check(weights.size() == adapters_.size(), "a weight for each adapter");
+  check(weights.size() == adapters_.size(), "use() needs one weight per adapter");
   struct Sum {
     std::vector<Tensor> a, b;
     std::vector<float> factors;
@@ -73,18 +74,18 @@ void AdapterSet::use(const std::vector<float>& weights) {
     }
   ParameterSet& set = loaded_.model->parameters();
   for (auto& [linear, sum] : sums) {
-    const std::string at = "adapter.sum." + linear->weight()->name;
+    const std::string prefix = "adapter.sum." + linear->weight()->name;
     auto adapter = std::make_shared<Adapter>();
     const auto put = [&](const char* end, const Tensor& value) {
-      Parameter* p = set.find(at + end);
-      if (!p) p = set.add(at + end, value.shape());
+      Parameter* p = set.find(prefix + end);
+      if (!p) p = set.add(prefix + end, value.shape());
       p->shape = value.shape(), p->value = value.to(device_.memory()), p->trainable = false;
       return p;
     };
-    const bool alone = sum.a.size() == 1;  // then as if it had been loaded by itself
-    adapter->a = put(".a", alone ? sum.a[0] : stack_rows(sum.a));
-    adapter->b = put(".b", alone ? sum.b[0] : join_columns(sum.b, sum.factors));
-    adapter->scale = alone ? sum.factors[0] : 1.0f;
+    const bool single = sum.a.size() == 1;  // the adapter is used as it was loaded
+    adapter->a = put(".a", single ? sum.a[0] : stack_rows(sum.a));
+    adapter->b = put(".b", single ? sum.b[0] : join_columns(sum.b, sum.factors));
+    adapter->scale = single ? sum.factors[0] : 1.0f;
     linear->attach(std::move(adapter));
   }
 }
@@ -93,11 +94,11 @@ void AdapterSet::add_row_adapters() {
   ParameterSet& set = loaded_.model->parameters();
   for (size_t i = 0; i < adapters_.size(); ++i)
     for (const AdaptedLinear& p : adapters_[i]) {
-      const std::string at = fmt::format("adapter.offered.{}.{}", i, p.linear->weight()->name);
+      const std::string prefix = fmt::format("adapter.row.{}.{}", i, p.linear->weight()->name);
       const auto put = [&](const char* end, const Tensor& value) {
-        Parameter* own = set.add(at + end, value.shape());
-        own->value = value, own->trainable = false;
-        return own;
+        Parameter* parameter = set.add(prefix + end, value.shape());
+        parameter->value = value, parameter->trainable = false;
+        return parameter;
       };
       p.linear->add_row_adapter(
           i, std::make_shared<Adapter>(Adapter{put(".a", p.a), put(".b", p.b), nullptr, p.scale}));
@@ -109,14 +110,14 @@ Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& 
   std::vector<float> weights;
   for (const std::string& choice : choices) {
     folders.push_back(choice), weights.push_back(1.0f);
-    // A colon may be part of a path: it starts a weight where no folder has the whole name.
+    // A colon may be part of a path; it separates a weight only if no folder has the full name.
     const size_t colon = choice.rfind(':');
     if (colon == choice.npos || is_folder(choice)) continue;
     const char* begin = choice.c_str() + colon + 1;
     char* end = nullptr;
     weights.back() = std::strtof(begin, &end);
     if (end == begin || *end || !std::isfinite(weights.back()))
-      return error_at(choice, "expected FOLDER or FOLDER:WEIGHT, and {} is not a number", quote(begin));
+      return error_at(choice, "expected FOLDER or FOLDER:WEIGHT; {} is not a number", quote(begin));
     folders.back().resize(colon);
   }
   if (choices.size() == 1 && weights[0] == 1.0f) {

@@ -4,7 +4,7 @@
 
 namespace makar {
 
-// Adds a family, which must live as long as the program; find_family() looks at added families first. Call it
+// Adds a family, which must live as long as the program; find_family() searches added families first. Call it
 // before models are opened, not from several threads.
 void add_family(const Family& family);
 

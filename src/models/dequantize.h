@@ -4,7 +4,7 @@
 
 namespace makar {
 
-// The values in f32: of a block type, f16 or bf16. Returns the tensor itself when it is f32.
+// Converts a tensor of a block type, f16 or bf16 to f32; returns the tensor itself when it is f32.
 Tensor dequantized(const Tensor& t);
 
 }  // namespace makar

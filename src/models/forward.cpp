@@ -9,69 +9,73 @@ namespace makar {
 namespace {
 
 using Tensors = std::map<std::string, Tensor>;
+constexpr int64_t kMaxSegments = 65536;  // XLNet only compares segment ids; it has no table of them
 
 const Tensor* find(const Tensors& in, const std::string& name) {
   const auto it = in.find(name);
   return it == in.end() ? nullptr : &it->second;
 }
 
-Error bad(const std::string& place, const std::string& name, const std::string& what) {
+Error input_error(const std::string& place, const std::string& name, const std::string& what) {
   return error_at(place, "tensor 'in.{}' {}", name, what);
 }
 
 Status check_matrix(const Tensor& t, const std::string& name, const std::string& place,
-                    const Shape* like = nullptr) {
-  if (t.dtype() != DType::kI64) return bad(place, name, "must be i64, got " + makar::name(t.dtype()));
+                    const Shape* ids_shape = nullptr) {
+  if (t.dtype() != DType::kI64) return input_error(place, name, "must be i64, got " + makar::name(t.dtype()));
   if (t.rank() != 2 || t.dim(0) < 1 || t.dim(1) < 1)
-    return bad(place, name, "must be [batch, time], got " + t.shape().text());
-  if (like && !(t.shape() == *like))
-    return bad(place, name, "has shape " + t.shape().text() + ", expected that of the ids, " + like->text());
+    return input_error(place, name, "must be [batch, time], got " + t.shape().text());
+  if (ids_shape && !(t.shape() == *ids_shape))
+    return input_error(place, name,
+                       "has shape " + t.shape().text() + ", but the ids have shape " + ids_shape->text());
   return Done{};
 }
 
 // Turns rows of ids and mask into sequences; the ones of a mask must be contiguous (padding left or right).
-Result<Batch> ragged(const StackSpec& stack, const ModelSpec& spec, const Tensor& ids, const Tensor* mask,
-                     const Tensor* types, const std::string& id_name, const std::string& place) {
+Result<Batch> ragged_batch(const StackSpec& stack, const ModelSpec& spec, const Tensor& ids,
+                           const Tensor* mask, const Tensor* types, const std::string& id_name,
+                           const std::string& place) {
   Batch batch;
   const int64_t rows = ids.dim(0), time = ids.dim(1);
   const auto& relative = stack.first().attention.relative;
   const bool segments = relative && relative->kind == RelativeSpec::Kind::kXl;
-  const int64_t kinds = segments ? 65536 : stack.embedding.types;
+  const int64_t type_count = segments ? kMaxSegments : stack.embedding.types;
   for (int64_t r = 0; r < rows; ++r) {
-    const auto real = [&](int64_t t) { return !mask || mask->i64()[r * time + t] != 0; };
+    const auto is_token = [&](int64_t t) { return !mask || mask->i64()[r * time + t] != 0; };
     int64_t begin = 0;
-    while (begin < time && !real(begin)) ++begin;
+    while (begin < time && !is_token(begin)) ++begin;
     int64_t end = begin;
-    while (end < time && real(end)) ++end;
+    while (end < time && is_token(end)) ++end;
     for (int64_t t = end; t < time; ++t)
-      if (real(t))
-        return bad(place, "attention_mask",
-                   fmt::format("has a gap in row {}; padding must be at one end", r));
-    if (begin == end) return bad(place, "attention_mask", fmt::format("masks all of row {}", r));
-    // Rows of padding that transformers reads: all of them for answers, the last one for XLNet's classes.
-    const bool padded =
+      if (is_token(t))
+        return input_error(place, "attention_mask",
+                           fmt::format("has a gap in row {}; padding must be at one end", r));
+    if (begin == end) return input_error(place, "attention_mask", fmt::format("masks all of row {}", r));
+    // transformers also uses rows of padding: all of them for question answering, the last one for XLNet's
+    // sequence classification.
+    const bool keeps_padding =
         spec.head.kind == HeadKind::kQuestion || (segments && spec.head.kind == HeadKind::kSequenceClass);
-    const int64_t last = padded ? time : end;
+    const int64_t last = keeps_padding ? time : end;
     batch.sequences.push_back({batch.rows(), last - begin, 0, static_cast<size_t>(r), last - end});
     for (int64_t t = begin; t < last; ++t) {
       const int64_t id = ids.i64()[r * time + t];
       if (id < 0 || id >= stack.embedding.vocab)
-        return bad(place, id_name,
-                   fmt::format("has id {} at [{}, {}]; the vocabulary has {} entries", id, r, t,
-                               stack.embedding.vocab));
+        return input_error(place, id_name,
+                           fmt::format("has id {} at [{}, {}]; the vocabulary has {} entries", id, r, t,
+                                       stack.embedding.vocab));
       batch.tokens.push_back(id);
       const int64_t position = stack.embedding.count_positions ? t - begin : t;
-      const bool table = stack.embedding.positions != PositionKind::kNone;
-      if ((table && position + stack.embedding.position_offset >= stack.embedding.max_positions) ||
+      const bool has_table = stack.embedding.positions != PositionKind::kNone;
+      if ((has_table && position + stack.embedding.position_offset >= stack.embedding.max_positions) ||
           (stack.rotary_rows > 0 && position >= stack.rotary_rows))
-        return bad(place, id_name,
-                   fmt::format("is longer than the model's {} positions", spec.max_positions));
+        return input_error(place, id_name,
+                           fmt::format("is longer than the model's {} positions", spec.max_positions));
       batch.positions.push_back(position);
-      if (types && kinds > 0) {
+      if (types && type_count > 0) {
         const int64_t type = types->i64()[r * time + t];
-        if (type < 0 || type >= kinds)
-          return bad(place, "token_type_ids",
-                     fmt::format("has type {}; the model has {} types", type, kinds));
+        if (type < 0 || type >= type_count)
+          return input_error(place, "token_type_ids",
+                             fmt::format("has type {}; the model has {} types", type, type_count));
         batch.types.push_back(type);
       }
     }
@@ -90,7 +94,7 @@ Result<Batch> read_batch(const StackSpec& stack, const ModelSpec& spec, const Te
   const Tensor *mask = find(in, mask_name), *types = find(in, "token_type_ids");
   if (mask) MAKAR_CHECK_OK(check_matrix(*mask, mask_name, place, &ids->shape()));
   if (types) MAKAR_CHECK_OK(check_matrix(*types, "token_type_ids", place, &ids->shape()));
-  return ragged(stack, spec, *ids, mask, types, ids_name, place);
+  return ragged_batch(stack, spec, *ids, mask, types, ids_name, place);
 }
 
 Result<Batch> read_pixels(const ModelSpec& spec, const Tensors& in, const std::string& place) {
@@ -100,9 +104,9 @@ Result<Batch> read_pixels(const ModelSpec& spec, const Tensors& in, const std::s
   const Shape& s = pixels->shape();
   if (pixels->dtype() != DType::kF32 || s.rank() != 4 || s[0] < 1 || s[1] != p.channels ||
       s[2] != p.image_height || s[3] != p.image_width)
-    return bad(place, "pixel_values",
-               fmt::format("must be f32 [batch, {}, {}, {}], got {} {}", p.channels, p.image_height,
-                           p.image_width, makar::name(pixels->dtype()), s.text()));
+    return input_error(place, "pixel_values",
+                       fmt::format("must be f32 [batch, {}, {}, {}], got {} {}", p.channels, p.image_height,
+                                   p.image_width, makar::name(pixels->dtype()), s.text()));
   return pixel_batch(spec, *pixels);
 }
 
@@ -112,16 +116,16 @@ int64_t padded_time(const Batch& batch, const Tensors& in, const std::string& id
 }
 
 // Finds the decoder rows of the image tokens, which the encoder's rows replace.
-Status place_images(const ImageInputSpec& p, Inputs& inputs, const std::string& place) {
+Status find_image_rows(const ImageInputSpec& p, Inputs& inputs, const std::string& place) {
   Batch& target = inputs.target;
   for (size_t i = 0; i < target.tokens.size(); ++i)
     if (target.tokens[i] == p.token) target.feature_rows.push_back(static_cast<int64_t>(i));
   const auto images = static_cast<int64_t>(inputs.source.sequences.size());
   const int64_t rows = inputs.source.rows() - (p.skip_class ? images : 0);
   if (static_cast<int64_t>(target.feature_rows.size()) != rows)
-    return bad(place, "input_ids",
-               fmt::format("has {} image tokens (id {}); {} images need {}", target.feature_rows.size(),
-                           p.token, images, rows));
+    return input_error(place, "input_ids",
+                       fmt::format("has {} image tokens (id {}); {} images need {}",
+                                   target.feature_rows.size(), p.token, images, rows));
   return Done{};
 }
 
@@ -136,17 +140,17 @@ Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::
     MAKAR_TRY(inputs.target, read_batch(*spec.decoder, spec, in, captions ? "decoder_input_ids" : "input_ids",
                                         captions ? "decoder_attention_mask" : "attention_mask", place));
     if (captions && inputs.target.sequences.size() != inputs.source.sequences.size())
-      return bad(place, "decoder_input_ids", "must have as many rows as there are images");
-    if (spec.image_input) MAKAR_CHECK_OK(place_images(*spec.image_input, inputs, place));
+      return input_error(place, "decoder_input_ids", "must have as many rows as there are images");
+    if (spec.image_input) MAKAR_CHECK_OK(find_image_rows(*spec.image_input, inputs, place));
     return inputs;
   }
-  const StackSpec& first = spec.encoder ? *spec.encoder : *spec.decoder;
-  MAKAR_TRY(inputs.source, read_batch(first, spec, in, "input_ids", "attention_mask", place));
+  const StackSpec& source_stack = spec.encoder ? *spec.encoder : *spec.decoder;
+  MAKAR_TRY(inputs.source, read_batch(source_stack, spec, in, "input_ids", "attention_mask", place));
   if (spec.encoder && spec.decoder) {
     MAKAR_TRY(inputs.target,
               read_batch(*spec.decoder, spec, in, "decoder_input_ids", "decoder_attention_mask", place));
     if (inputs.target.sequences.size() != inputs.source.sequences.size())
-      return bad(place, "decoder_input_ids", "must have as many rows as in.input_ids");
+      return input_error(place, "decoder_input_ids", "must have as many rows as in.input_ids");
   }
   return inputs;
 }
@@ -166,7 +170,7 @@ Tensor pad_rows(const Tensor& on_device, const Batch& batch, int64_t time) {
   return out;
 }
 
-// Mean pooling: one row of length 1 per sequence, a sentence embedding.
+// Mean pooling: one row with norm 1 per sequence, a sentence embedding.
 static Tensor mean_pooled(const Tensor& on_device, const Batch& batch) {
   const Tensor hidden = on_device.host();
   const int64_t width = hidden.dim(1);
@@ -181,8 +185,8 @@ static Tensor mean_pooled(const Tensor& on_device, const Batch& batch) {
       row[j] = static_cast<float>(sum / static_cast<double>(q.length));
       squares += static_cast<double>(row[j]) * row[j];
     }
-    const float inverse = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
-    for (int64_t j = 0; j < width; ++j) row[j] *= inverse;
+    const float inverse_norm = static_cast<float>(1.0 / std::max(std::sqrt(squares), 1e-12));
+    for (int64_t j = 0; j < width; ++j) row[j] *= inverse_norm;
   }
   return out;
 }
@@ -204,9 +208,9 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
   const Tensor hidden = model.hidden(f, inputs, &encoder_record);
   Tensors out;
   if (spec.head.kind == HeadKind::kContrastive) {
-    ForwardContext plain{ctx};
+    ForwardContext unrecorded{ctx};
     const Tensor texts = model.text_vectors(ctx, hidden, batch),
-                 images = model.image_vectors(plain, inputs.source);
+                 images = model.image_vectors(unrecorded, inputs.source);
     out["text_embeds"] = texts.host();
     out["image_embeds"] = images.host();
     out["logits_per_image"] = model.contrast(ctx, images, texts).host();
@@ -221,21 +225,21 @@ Result<Tensors> forward_tensors(const Model& model, const Tensors& in, const For
   }
   if (spec.head.kind == HeadKind::kNone && !spec.decoder && !batch.tokens.empty())
     out["mean_pooled_normalized"] = mean_pooled(hidden, batch);
-  const auto states = [&](const std::string& name, const Record& r, const Batch& b, int64_t t) {
+  const auto add_states = [&](const std::string& name, const Record& r, const Batch& b, int64_t t) {
     for (size_t i = 0; i < r.hidden_states.size(); ++i)
       out[fmt::format("{}.{}", name, i)] = pad_rows(r.hidden_states[i], b, t);
   };
-  const auto maps = [&](const std::string& name, const std::vector<std::vector<Tensor>>& layers) {
+  const auto add_maps = [&](const std::string& name, const std::vector<std::vector<Tensor>>& layers) {
     for (size_t i = 0; i < layers.size(); ++i)
       for (size_t s = 0; s < layers[i].size(); ++s)
         out[fmt::format("{}.{}.{}", name, i, s)] = layers[i][s].host();
   };
-  states(encoder_decoder ? "decoder_hidden_states" : "hidden_states", record, batch, time);
-  maps(encoder_decoder ? "decoder_attentions" : "attentions", record.attentions);
+  add_states(encoder_decoder ? "decoder_hidden_states" : "hidden_states", record, batch, time);
+  add_maps(encoder_decoder ? "decoder_attentions" : "attentions", record.attentions);
   if (encoder_decoder) {
-    states("encoder_hidden_states", encoder_record, inputs.source, source_time);
-    maps("encoder_attentions", encoder_record.attentions);
-    maps("cross_attentions", record.cross_attentions);
+    add_states("encoder_hidden_states", encoder_record, inputs.source, source_time);
+    add_maps("encoder_attentions", encoder_record.attentions);
+    add_maps("cross_attentions", record.cross_attentions);
   }
   return out;
 }

@@ -14,8 +14,8 @@ struct ForwardOptions {
 
 // Turns input_ids, attention_mask, token_type_ids, decoder_input_ids, decoder_attention_mask or pixel_values
 // (the names of transformers) into ragged batches. `place` names the source in errors. Padding is dropped,
-// except with a question-answering head, which keeps padding at the end as masked rows because transformers
-// includes those positions in its softmax.
+// except padding at the end with a question-answering head or XLNet's sequence classifier: transformers uses
+// these positions, so they stay as masked rows.
 Result<Inputs> make_inputs(const ModelSpec& spec, const std::map<std::string, Tensor>& in,
                            const std::string& place);
 

@@ -31,32 +31,33 @@ Result<const Family*> find_gguf_family(const GgufFields& fields) {
 // The shortest decimal that parses to the same f32: 1e-05, not 9.999999747378752e-06.
 double shortest_f32(double v) { return std::stod(fmt::format("{}", static_cast<float>(v))); }
 
-Status put_key(const GgufKey& key, const std::string& full, const GgufFields& fields, Json& config) {
-  const GgufValue* value = fields.find(full);
+Status put_key(const GgufKey& key, const std::string& full_key, const GgufFields& fields, Json& config) {
+  const GgufValue* value = fields.find(full_key);
   if (!value) {
     if (!key.required) return Done{};
-    return error_at(fmt::format("key '{}'", full), "is missing; the file is not a complete model");
+    return error_at(fmt::format("key '{}'", full_key), "is missing; the file is not a complete model");
   }
   if (!*key.field) return Done{};
-  const auto wrong = [&](const char* expected) {
-    return error_at(fmt::format("key '{}'", full), "must be {}, found {}", expected, value->description());
+  const auto type_error = [&](const char* expected) {
+    return error_at(fmt::format("key '{}'", full_key), "must be {}, found {}", expected,
+                    value->description());
   };
   switch (key.kind) {
     case GgufKey::kInteger: {
       const auto v = value->integer();
-      if (!v) return wrong("an integer");
+      if (!v) return type_error("an integer");
       config[key.field] = *v;
       break;
     }
     case GgufKey::kReal: {
       const auto v = value->number();
-      if (!v || !std::isfinite(*v)) return wrong("a number");
+      if (!v || !std::isfinite(*v)) return type_error("a number");
       config[key.field] = shortest_f32(*v);
       break;
     }
     case GgufKey::kFlag: {
       const auto v = value->flag();
-      if (!v) return wrong("true or false");
+      if (!v) return type_error("true or false");
       config[key.field] = *v;
       break;
     }
@@ -89,17 +90,18 @@ int64_t config_integer(const Json& config, const char* field) {
 
 Status put_rotary(const GgufSection& section, const GgufFields& fields, Json& config) {
   const std::string key = std::string(section.architecture) + ".rope.dimension_count";
-  const auto rotated = fields.integer(key);
+  const auto rotary_dim = fields.integer(key);
   const int64_t heads = std::max<int64_t>(1, config_integer(config, "num_attention_heads"));
-  const int64_t each = config.contains("head_dim") ? config_integer(config, "head_dim")
-                                                   : config_integer(config, "hidden_size") / heads;
-  if (section.rotary_share && each > 0)
-    config[section.rotary_share] = static_cast<double>(rotated.value_or(each)) / static_cast<double>(each);
-  else if (rotated && *rotated != each)
+  const int64_t head_dim = config.contains("head_dim") ? config_integer(config, "head_dim")
+                                                       : config_integer(config, "hidden_size") / heads;
+  if (section.rotary_share && head_dim > 0)
+    config[section.rotary_share] =
+        static_cast<double>(rotary_dim.value_or(head_dim)) / static_cast<double>(head_dim);
+  else if (rotary_dim && *rotary_dim != head_dim)
     return error_of(
         Error::Kind::kUnsupported, fmt::format("key '{}'", key),
         "rotates {} of {} dimensions of a head; for {}, only rotation of all dimensions is supported",
-        *rotated, each, section.architecture);
+        *rotary_dim, head_dim, section.architecture);
   return Done{};
 }
 

@@ -20,13 +20,13 @@ double kv_heads(const ModelSpec& m) { return static_cast<double>(attention(m).kv
 double head_dim(const ModelSpec& m) { return static_cast<double>(attention(m).head_dim); }
 double eps(const ModelSpec& m) { return m.main().norm.eps; }
 const AttentionSpec& rotary_attention(const ModelSpec& m) {
-  const AttentionSpec* found = nullptr;
+  const AttentionSpec* first_rotary = nullptr;
   for (const BlockSpec& b : m.main().blocks) {
     if (!b.attention.rope) continue;
     if (b.attention.window == 0) return b.attention;
-    if (!found) found = &b.attention;
+    if (!first_rotary) first_rotary = &b.attention;
   }
-  return found ? *found : attention(m);
+  return first_rotary ? *first_rotary : attention(m);
 }
 double rotary(const ModelSpec& m) {
   const auto& rope = rotary_attention(m).rope;
@@ -55,12 +55,15 @@ double experts_used(const ModelSpec& m) { return static_cast<double>(m.main().ro
 
 namespace {
 
+// Written for models without a limit, because readers require the key.
+constexpr int64_t kDefaultPositions = 2048;
+
 double vocab(const ModelSpec& m) { return static_cast<double>(m.vocab); }
 double layers(const ModelSpec& m) {
   return static_cast<double>(m.encoder && m.decoder ? m.encoder->layers() : m.main().layers());
 }
 double positions(const ModelSpec& m) {
-  return static_cast<double>(m.max_positions > 0 ? m.max_positions : 2048);
+  return static_cast<double>(m.max_positions > 0 ? m.max_positions : kDefaultPositions);
 }
 
 }  // namespace
@@ -120,37 +123,37 @@ GgufKeys alibi_key() {
 }
 
 std::vector<NameRule> decoder_names(const ModelSpec& spec, const Names& names) {
-  const std::string ours = "decoder.layers.{}.", theirs = "blk.{}.";
-  const auto norm = [&](const std::string& o, const std::string& t) {
-    return NameRule(o, t).plus(names.norm_offset);
+  const std::string layer = "decoder.layers.{}.", file_layer = "blk.{}.";
+  const auto norm = [&](const std::string& parameter, const std::string& tensor) {
+    return NameRule(parameter, tensor).plus(names.norm_offset);
   };
   std::vector<NameRule> rules = {{"decoder.embed.tokens", "token_embd"},
                                  {"decoder.embed.positions", "position_embd"},
                                  {"decoder.embed.norm", "token_embd_norm"},
                                  norm("decoder.norm", "output_norm"),
                                  {"head.lm", "output"},
-                                 norm(ours + "norm1", theirs + "attn_norm"),
-                                 {ours + "attn.o", theirs + "attn_output"},
-                                 norm(ours + "attn.q_norm", theirs + "attn_q_norm"),
-                                 norm(ours + "attn.k_norm", theirs + "attn_k_norm"),
-                                 norm(ours + "norm1_after", theirs + "post_attention_norm"),
-                                 norm(ours + "norm2", theirs + "ffn_norm"),
-                                 norm(ours + "norm2_after", theirs + "post_ffw_norm"),
-                                 {ours + "ffn.gate", theirs + "ffn_gate"},
-                                 {ours + "ffn.up", theirs + "ffn_up"},
-                                 {ours + "ffn.down", theirs + "ffn_down"},
-                                 {ours + "ffn.router", theirs + "ffn_gate_inp"},
-                                 {ours + "ffn.experts.{e}.gate", theirs + "ffn_gate_exps"},
-                                 {ours + "ffn.experts.{e}.up", theirs + "ffn_up_exps"},
-                                 {ours + "ffn.experts.{e}.down", theirs + "ffn_down_exps"}};
+                                 norm(layer + "norm1", file_layer + "attn_norm"),
+                                 {layer + "attn.o", file_layer + "attn_output"},
+                                 norm(layer + "attn.q_norm", file_layer + "attn_q_norm"),
+                                 norm(layer + "attn.k_norm", file_layer + "attn_k_norm"),
+                                 norm(layer + "norm1_after", file_layer + "post_attention_norm"),
+                                 norm(layer + "norm2", file_layer + "ffn_norm"),
+                                 norm(layer + "norm2_after", file_layer + "post_ffw_norm"),
+                                 {layer + "ffn.gate", file_layer + "ffn_gate"},
+                                 {layer + "ffn.up", file_layer + "ffn_up"},
+                                 {layer + "ffn.down", file_layer + "ffn_down"},
+                                 {layer + "ffn.router", file_layer + "ffn_gate_inp"},
+                                 {layer + "ffn.experts.{e}.gate", file_layer + "ffn_gate_exps"},
+                                 {layer + "ffn.experts.{e}.up", file_layer + "ffn_up_exps"},
+                                 {layer + "ffn.experts.{e}.down", file_layer + "ffn_down_exps"}};
   if (names.fused) {
-    rules.push_back({{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn_qkv", 1});
+    rules.push_back({{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, file_layer + "attn_qkv", 1});
     return rules;
   }
   const AttentionSpec& a = attention(spec);
-  rules.push_back(NameRule(ours + "attn.q", theirs + "attn_q").paired(names.paired ? a.heads : 0));
-  rules.push_back(NameRule(ours + "attn.k", theirs + "attn_k").paired(names.paired ? a.kv_heads : 0));
-  rules.push_back({ours + "attn.v", theirs + "attn_v"});
+  rules.push_back(NameRule(layer + "attn.q", file_layer + "attn_q").paired(names.paired ? a.heads : 0));
+  rules.push_back(NameRule(layer + "attn.k", file_layer + "attn_k").paired(names.paired ? a.kv_heads : 0));
+  rules.push_back({layer + "attn.v", file_layer + "attn_v"});
   return rules;
 }
 
@@ -159,21 +162,21 @@ std::vector<NameRule> paired_names(const ModelSpec& m) { return decoder_names(m,
 std::vector<NameRule> fused_names(const ModelSpec& m) { return decoder_names(m, {true, false, 0}); }
 
 std::vector<NameRule> encoder_names(const ModelSpec& spec) {
-  const std::string ours = "encoder.layers.{}.", theirs = "blk.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = "blk.{}.";
   // Rows of the position table before the first position (RoBERTa's padding) are not stored.
   return {NameRule("encoder.embed.positions", "position_embd")
               .without_rows(spec.encoder->embedding.position_offset),
           {"encoder.embed.tokens", "token_embd"},
           {"encoder.embed.types", "token_types"},
           {"encoder.embed.norm", "token_embd_norm"},
-          {ours + "attn.q", theirs + "attn_q"},
-          {ours + "attn.k", theirs + "attn_k"},
-          {ours + "attn.v", theirs + "attn_v"},
-          {ours + "attn.o", theirs + "attn_output"},
-          {ours + "norm1", theirs + "attn_output_norm"},
-          {ours + "ffn.up", theirs + "ffn_up"},
-          {ours + "ffn.down", theirs + "ffn_down"},
-          {ours + "norm2", theirs + "layer_output_norm"}};
+          {layer + "attn.q", file_layer + "attn_q"},
+          {layer + "attn.k", file_layer + "attn_k"},
+          {layer + "attn.v", file_layer + "attn_v"},
+          {layer + "attn.o", file_layer + "attn_output"},
+          {layer + "norm1", file_layer + "attn_output_norm"},
+          {layer + "ffn.up", file_layer + "ffn_up"},
+          {layer + "ffn.down", file_layer + "ffn_down"},
+          {layer + "norm2", file_layer + "layer_output_norm"}};
 }
 
 }  // namespace gguf

@@ -1,5 +1,5 @@
 // The `gguf` section of a family's page: the architecture's name, its metadata keys and its tensor names, for
-// reading (gguf_config.h) and writing (the module convert). The functions are what several pages share.
+// reading (gguf_config.h) and writing (the module convert). Several pages share the functions below.
 #pragma once
 #include <string>
 #include <vector>
@@ -43,7 +43,7 @@ struct GgufSection {
   std::vector<GgufFieldByTensor> fields_by_tensor = {};
   std::vector<GgufLayout> layouts = {};
   const char* rotary_share = nullptr;  // field for the rotated share of a head; null: whole heads are rotated
-  bool body_only = false;              // heads have no tensors and are omitted (BERT)
+  bool body_only = false;              // GGUF has no tensors for heads; only the body is written (BERT)
   // Whether a file with this architecture is of this family; null: every file is.
   bool (*matches)(const GgufFields& fields) = nullptr;
   // Sets the fields that need more than one key or a tensor's shape.

@@ -24,8 +24,9 @@ int64_t idle_parameters(const StackSpec& s) {
   for (const BlockSpec& b : s.blocks) {
     const FeedForwardSpec& f = b.feed_forward;
     const int64_t matrices = f.gated ? 3 : 2;
-    const int64_t each = matrices * s.width * f.width + (f.bias ? (matrices - 1) * f.width + s.width : 0);
-    n += (f.experts - std::min(f.experts, f.experts_per_token)) * each;
+    const int64_t per_expert =
+        matrices * s.width * f.width + (f.bias ? (matrices - 1) * f.width + s.width : 0);
+    n += (f.experts - std::min(f.experts, f.experts_per_token)) * per_expert;
   }
   return n;
 }
@@ -39,6 +40,7 @@ void count_parameters(const Model& model, Inspection& out) {
   out.active = out.parameters - idle_parameters(model.spec().main());
 }
 
+// Weights of latent attention (DeepSeek): low-rank queries, a shared latent for keys and values.
 double latent_weights(double width, const AttentionSpec& a) {
   const LatentSpec& l = *a.latent;
   const auto heads = static_cast<double>(a.heads), q = heads * static_cast<double>(a.head_dim);
@@ -119,6 +121,7 @@ double head_weights(const ModelSpec& spec) {
   }
 }
 
+// Operations per token: 2 per multiply-add, for the scores and for the weighted sum of values.
 double attention_work(const StackSpec& s, int64_t context) {
   double work = 0;
   for (const BlockSpec& b : s.blocks) {
@@ -183,7 +186,7 @@ Result<Inspection> inspect_model(const std::string& folder, const InspectOptions
   } else {
     out.warning = files.error().text();
     for (const auto& slice : expand(family->names(loaded.model->spec()), loaded.model->parameters()))
-      if (!slice.ours[0]->optional) leaves.push_back({slice.theirs, slice.shape(), ""});
+      if (!slice.parameters[0]->optional) leaves.push_back({slice.tensor_name, slice.shape(), ""});
   }
   out.spec = loaded.model->spec();
   count_parameters(*loaded.model, out);

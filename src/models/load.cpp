@@ -29,7 +29,7 @@ bool keeps_type(const Parameter& p, DType type) {
   return type == DType::kF16 || type == DType::kBF16 || is_block(type);
 }
 
-// f16 matrices of GGUF files use integer products, like its other types, where that is faster.
+// f16 matrices of GGUF files use integer products, as block types do, where that is faster.
 bool uses_integer_products(const Tensor& t) {
   return t.dtype() == DType::kF16 && kernels::int16_products_are_faster() &&
          t.dim(-1) % layout_of(DType::kF16_64).elements == 0;
@@ -37,20 +37,21 @@ bool uses_integer_products(const Tensor& t) {
 
 Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const LoadOptions& options) {
   const NamedSlice& slice = matched.slice;
-  MAKAR_TRY(const Tensor whole, files.tensor(matched.name));
-  const std::vector<Tensor> parts = cut(whole.reshape(slice.shape()), slice);
+  MAKAR_TRY(const Tensor stored, files.tensor(matched.name));
+  const std::vector<Tensor> parts = cut(stored.reshape(slice.shape()), slice);
   for (size_t i = 0; i < parts.size(); ++i) {
-    Parameter& p = *slice.ours[i];
+    Parameter& p = *slice.parameters[i];
     Tensor t = parts[i];
-    const bool kept =
+    const bool keeps_file_type =
         !options.trainable && keeps_type(p, t.dtype()) && !(options.exact && files.is_packed(matched.name));
-    if (!kept) t = dequantized(t);
-    if (kept && files.gguf() && uses_integer_products(t)) t = t.viewed_as(DType::kF16_64);
+    if (!keeps_file_type) t = dequantized(t);
+    if (keeps_file_type && files.gguf() && uses_integer_products(t)) t = t.viewed_as(DType::kF16_64);
     // A trainable tensor must not be a view of the file.
-    if (options.trainable && t.raw() == whole.raw()) t = t.clone();
+    if (options.trainable && t.raw() == stored.raw()) t = t.clone();
     p.value = t;
   }
-  if (parts[0].raw() != whole.raw()) MappedFile::release_pages({whole.raw(), whole.bytes()});  // copied
+  if (parts[0].raw() != stored.raw())
+    MappedFile::release_pages({stored.raw(), stored.bytes()});  // parts are copies
   return Done{};
 }
 
@@ -81,11 +82,11 @@ std::vector<NamedTensor> named_tensors(const Model& model, const Family& family,
   std::vector<NamedTensor> out;
   for (const NamedSlice& slice : expand(rules(model.spec()), model.parameters())) {
     std::vector<Tensor> parts;
-    for (const Parameter* p : slice.ours) {
+    for (const Parameter* p : slice.parameters) {
       const Tensor t = p->optional ? Tensor() : value(*p);
       if (t.defined()) parts.push_back(t);
     }
-    if (parts.size() == slice.ours.size()) out.push_back({slice.theirs, join(parts, slice)});
+    if (parts.size() == slice.parameters.size()) out.push_back({slice.tensor_name, join(parts, slice)});
   }
   return out;
 }
@@ -96,7 +97,7 @@ Status save_model(const std::string& folder, const Model& model, const Family& f
   const auto tensors = named_tensors(model, family, false, [](const Parameter& p) { return p.value; });
   MAKAR_CHECK_OK(save_weights(folder, tensors, max_shard_bytes));
   Json config = model.spec().config;
-  config.erase("quantization_config");  // packed matrices are saved as plain ones
+  config.erase("quantization_config");  // matrices packed by other programs are saved dequantized
   config["dtype"] = "float32";
   for (const auto& p : model.parameters().all())
     if (p->value.dtype() != DType::kF32)
@@ -115,7 +116,7 @@ void open_forget_gates(const ModelSpec& spec, Parameter& bias) {
 }
 
 // As in Gu and Dao (2023): rates 1, 2, 3, ... over the states (or heads), a skip connection (d) of 1, and
-// steps of 0.001 to 0.1, evenly in their logarithm.
+// steps of 0.001 to 0.1, evenly spaced in logarithm.
 void initialize_scan(Parameter& p) {
   float* v = p.value.f32();
   const int64_t columns = p.shape[-1];

@@ -15,26 +15,26 @@ class FileNames {
   FileNames(const WeightFiles& files, const Family& family) : prefix_(files.gguf() ? "" : family.prefix) {
     if (prefix_.empty()) return;
     const auto& names = files.names();
-    bare_ = std::none_of(names.begin(), names.end(),
-                         [&](const std::string& n) { return n.starts_with(prefix_); });
+    without_prefix_ = std::none_of(names.begin(), names.end(),
+                                   [&](const std::string& n) { return n.starts_with(prefix_); });
   }
   std::string operator()(const std::string& name) const {
-    return bare_ && name.starts_with(prefix_) ? name.substr(prefix_.size()) : name;
+    return without_prefix_ && name.starts_with(prefix_) ? name.substr(prefix_.size()) : name;
   }
 
  private:
   std::string prefix_;
-  bool bare_ = false;
+  bool without_prefix_ = false;
 };
 
-bool ignored(const Family& family, const WeightFiles& files, const std::string& name) {
+bool is_ignored(const Family& family, const WeightFiles& files, const std::string& name) {
   if (files.gguf()) return is_rope_tensor(name);  // already read into the config
   return std::any_of(family.ignored.begin(), family.ignored.end(), [&](const std::string& part) {
     return part.ends_with('.') ? name.starts_with(part) : name.ends_with(part);
   });
 }
 
-// The names of a GGUF file are those of its layout, which a tensor identifies.
+// The names of a GGUF file are those of its layout, which one tensor identifies.
 NameTable names_of(const Family& family, const WeightFiles& files) {
   if (!files.gguf()) return family.names;
   for (const GgufLayout& layout : family.gguf->layouts)
@@ -43,10 +43,10 @@ NameTable names_of(const Family& family, const WeightFiles& files) {
 }
 
 // GGUF drops leading dimensions of 1.
-bool same_shape(const Shape& file, const Shape& want) {
-  const int extra = want.rank() - file.rank();
-  return extra >= 0 && file.count() == want.count() &&
-         std::equal(file.begin(), file.end(), want.begin() + extra);
+bool same_shape(const Shape& file, const Shape& expected) {
+  const int extra = expected.rank() - file.rank();
+  return extra >= 0 && file.count() == expected.count() &&
+         std::equal(file.begin(), file.end(), expected.begin() + extra);
 }
 
 const char* description_of(const WeightFiles& files) { return files.gguf() ? "the metadata" : "config.json"; }
@@ -81,24 +81,24 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   // A folder may use transformers' names in memory (fused experts, renamed layers).
   const auto missing = [&](const std::vector<NamedSlice>& list) {
     return std::any_of(list.begin(), list.end(), [&](const NamedSlice& s) {
-      return !s.ours[0]->optional && !files.has(file_name(s.theirs));
+      return !s.parameters[0]->optional && !files.has(file_name(s.tensor_name));
     });
   };
   if (!files.gguf() && family.names_in_memory && missing(slices))
     if (auto other = expand(family.names_in_memory(model.spec()), model.parameters()); !missing(other))
       slices = std::move(other);
   std::vector<MatchedTensor> out;
-  std::unordered_set<std::string> used;
+  std::unordered_set<std::string> matched_names;
   for (NamedSlice& slice : slices) {
-    const std::string name = file_name(slice.theirs);
-    if (slice.ours[0]->optional && !files.has(name)) continue;
+    const std::string name = file_name(slice.tensor_name);
+    if (slice.parameters[0]->optional && !files.has(name)) continue;
     if (files.is_packed(name)) slice.transpose = false;
     MAKAR_CHECK_OK(check_tensor(slice, name, files));
-    used.insert(name);
+    matched_names.insert(name);
     out.push_back({std::move(slice), name});
   }
   for (const std::string& name : files.names())
-    if (!used.contains(name) && !ignored(family, files, name))
+    if (!matched_names.contains(name) && !is_ignored(family, files, name))
       return error_at(files.place_of(name),
                       "tensor {} is not part of a {} model; {} and the weights do not match", quote(name),
                       model.spec().architecture, description_of(files));

@@ -45,8 +45,8 @@ void Model::make_heads() {
     transform_norm_ = Norm(set_, "head.transform_norm", h.transform_width, body.norm);
   }
   if (lm) {
-    const int64_t outer = h.kind == HeadKind::kBidirectionalLm ? width / 2 : width;
-    const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : outer);
+    const int64_t output_width = h.kind == HeadKind::kBidirectionalLm ? width / 2 : width;
+    const int64_t in = h.transform ? h.transform_width : (body.project_out ? body.project_out : output_width);
     Parameter* table = (decoder_ ? decoder_ : encoder_)->tokens();
     Parameter* weight = h.tied ? table : set_.add("head.lm.weight", {spec_.vocab, in});
     Parameter* bias = nullptr;
@@ -90,14 +90,14 @@ void Model::make_heads() {
 }
 
 Tensor Model::encode(ForwardContext& f, const Batch& source) const {
-  ForwardContext inner{f.ops, nullptr, f.record, f.checkpoint};  // the cache belongs to the decoder
-  return (*encoder_)(inner, source);
+  ForwardContext encoder_context{f.ops, nullptr, f.record, f.checkpoint};  // the cache belongs to the decoder
+  return (*encoder_)(encoder_context, source);
 }
 
 Tensor Model::decode(ForwardContext& f, const Batch& target, const Tensor& encoded,
                      const Batch* source) const {
-  const bool projected = encoded.defined() && bridge_.defined();
-  return (*decoder_)(f, target, projected ? bridge_(f.ops, encoded) : encoded, source);
+  const bool needs_bridge = encoded.defined() && bridge_.defined();
+  return (*decoder_)(f, target, needs_bridge ? bridge_(f.ops, encoded) : encoded, source);
 }
 
 void Model::read_source(ForwardContext& f, const Batch& source, size_t slot) const {
@@ -116,8 +116,8 @@ Tensor Model::hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_re
     target.features = image_rows(f, inputs.source);
     return (*decoder_)(f, target);
   }
-  ForwardContext first{f.ops, nullptr, encoder_record, f.checkpoint};
-  const Tensor encoded = encode(first, inputs.source);
+  ForwardContext encoder_context{f.ops, nullptr, encoder_record, f.checkpoint};
+  const Tensor encoded = encode(encoder_context, inputs.source);
   return decode(f, inputs.target, encoded, &inputs.source);
 }
 
@@ -125,18 +125,18 @@ Tensor Model::image_rows(ForwardContext& f, const Batch& images) const {
   Context& ctx = f.ops;
   Record record;
   record.hidden = true;
-  ForwardContext first{ctx, nullptr, &record, f.checkpoint};
-  encode(first, images);
+  ForwardContext encoder_context{ctx, nullptr, &record, f.checkpoint};
+  encode(encoder_context, images);
   const ImageInputSpec& p = *spec_.image_input;
   const Tensor& states = record.hidden_states.at(record.hidden_states.size() + static_cast<size_t>(p.layer));
-  std::vector<int64_t> kept;
+  std::vector<int64_t> selected_rows;
   for (const Sequence& s : images.sequences)
-    for (int64_t i = p.skip_class ? 1 : 0; i < s.length; ++i) kept.push_back(s.start + i);
+    for (int64_t i = p.skip_class ? 1 : 0; i < s.length; ++i) selected_rows.push_back(s.start + i);
   std::vector<int32_t> adapters;
   if (!ctx.row_adapters.empty())
-    for (const int64_t row : kept) adapters.push_back(ctx.row_adapters[static_cast<size_t>(row)]);
-  const GatheredAdapters own(ctx, std::move(adapters));
-  const Tensor rows = project1_(ctx, ops::gather_rows(ctx, states, kept));
+    for (const int64_t row : selected_rows) adapters.push_back(ctx.row_adapters[static_cast<size_t>(row)]);
+  const GatheredAdapters gathered_adapters(ctx, std::move(adapters));
+  const Tensor rows = project1_(ctx, ops::gather_rows(ctx, states, selected_rows));
   return ops::widened(ctx, project2_(ctx, ops::activate(ctx, rows, p.activation)));
 }
 
@@ -149,8 +149,8 @@ Tensor unit_rows(Context& ctx, const Tensor& x) {
 }  // namespace
 
 Tensor Model::text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const {
-  // A text's row is that of its end token. As in transformers, eos 2 (older configs) stands for the token
-  // with the largest id.
+  // A text is represented by the row of its end token. As in transformers, eos 2 (older configs) means the
+  // token with the largest id.
   std::vector<int64_t> ends;
   const int64_t eos = spec_.eos.empty() ? 2 : spec_.eos[0];
   for (const Sequence& s : texts.sequences) {
@@ -173,7 +173,7 @@ Tensor Model::contrast(Context& ctx, const Tensor& images, const Tensor& texts) 
 }
 
 Tensor Model::mask_rows(Context& ctx, int64_t count) const {
-  check(mask_, "the model has no vector for predicted tokens");
+  check(mask_, "mask_rows() needs a model with XLNet's mask vector");
   const Tensor row = ops::reshape(ctx, mask_->value, {1, spec_.encoder->width});
   return ops::gather_rows(ctx, row, std::vector<int64_t>(static_cast<size_t>(count), 0));
 }
@@ -200,16 +200,16 @@ Tensor Model::lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_
   ops::CrossEntropyOptions options;
   options.smoothing = smoothing;
   options.soft_cap = spec_.head.soft_cap;
-  // Rows without a target add nothing: the output layer computes the others only.
-  std::vector<int64_t> counted;
+  // Rows without a target do not contribute to the loss, so the output layer skips them.
+  std::vector<int64_t> target_rows;
   for (size_t i = 0; i < targets.size(); ++i)
-    if (targets[i] != ops::kIgnore) counted.push_back(static_cast<int64_t>(i));
-  if (!counted.empty() && counted.size() < targets.size() && hidden.dim(0) == std::ssize(targets)) {
-    std::vector<int64_t> counted_targets;
-    for (const int64_t row : counted) counted_targets.push_back(targets[static_cast<size_t>(row)]);
-    return lm_loss(ctx, ops::gather_rows(ctx, hidden, counted), counted_targets, smoothing);
+    if (targets[i] != ops::kIgnore) target_rows.push_back(static_cast<int64_t>(i));
+  if (!target_rows.empty() && target_rows.size() < targets.size() && hidden.dim(0) == std::ssize(targets)) {
+    std::vector<int64_t> row_targets;
+    for (const int64_t row : target_rows) row_targets.push_back(targets[static_cast<size_t>(row)]);
+    return lm_loss(ctx, ops::gather_rows(ctx, hidden, target_rows), row_targets, smoothing);
   }
-  if (lm_.adapter()) {  // an adapter on the output matrix: compute the logits
+  if (lm_.adapter()) {  // linear_cross_entropy does not apply adapters
     return ops::cross_entropy(ctx, lm_logits(ctx, hidden), targets, options);
   }
   const Tensor bias = lm_.bias() ? lm_.bias()->value : Tensor();
@@ -309,33 +309,33 @@ std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden,
 }
 
 void Model::each_linear(const std::function<void(const std::string&, Linear&)>& visit) {
-  const auto one = [&](Linear& linear) {
+  const auto visit_linear = [&](Linear& linear) {
     if (!linear.defined()) return;
     std::string name = linear.weight()->name;
     visit(name.substr(0, name.size() - std::string(".weight").size()), linear);
   };
   for (Stack* stack : {encoder_.get(), decoder_.get()}) {
     if (!stack) continue;
-    for (Linear* l : {&stack->project_in(), &stack->project_out()}) one(*l);
+    for (Linear* l : {&stack->project_in(), &stack->project_out()}) visit_linear(*l);
     for (Block& b : stack->blocks()) {
       for (Linear* l :
            {&b.attention.q, &b.attention.k, &b.attention.v, &b.attention.o, &b.attention.q_latent,
             &b.attention.kv_latent, &b.attention.distance, &b.attention.distance_key,
             &b.attention.distance_query, &b.cross.q, &b.cross.k, &b.cross.v, &b.cross.o, &b.mixer.in,
             &b.mixer.x, &b.mixer.dt, &b.mixer.out, &b.feed_forward.router, &b.feed_forward.shared_gate})
-        one(*l);
+        visit_linear(*l);
       const auto expert = [&](FeedForward::Expert& e) {
-        for (Linear* l : {&e.gate, &e.up, &e.down}) one(*l);
+        for (Linear* l : {&e.gate, &e.up, &e.down}) visit_linear(*l);
       };
       for (auto& e : b.feed_forward.experts) expert(e);
       expert(b.feed_forward.shared);
-      for (Linear* l : b.recurrent.linears()) one(*l);
-      for (Linear* l : b.alignment.linears()) one(*l);
+      for (Linear* l : b.recurrent.linears()) visit_linear(*l);
+      for (Linear* l : b.alignment.linears()) visit_linear(*l);
     }
   }
   for (Linear* l : {&bridge_, &project1_, &project2_, &text_projection_, &image_projection_, &lm_,
                     &transform_, &pooler_, &classifier_dense_, &classifier_, &second_})
-    one(*l);
+    visit_linear(*l);
 }
 
 std::vector<const Parameter*> Model::output_weights() const {
@@ -348,9 +348,9 @@ std::vector<const Parameter*> Model::output_weights() const {
 void Model::pack(Device& device, bool release, DType activations) {
   activations_ = activations;
   parameters().to(device.memory());
-  std::vector<Linear*> all;
-  each_linear([&](const std::string&, Linear& linear) { all.push_back(&linear); });
-  std::stable_sort(all.begin(), all.end(), [](const Linear* a, const Linear* b) {
+  std::vector<Linear*> linears;
+  each_linear([&](const std::string&, Linear& linear) { linears.push_back(&linear); });
+  std::stable_sort(linears.begin(), linears.end(), [](const Linear* a, const Linear* b) {
     return a->weight()->shape.count() > b->weight()->shape.count();
   });
   std::map<const Parameter*, int> readers;
@@ -359,8 +359,8 @@ void Model::pack(Device& device, bool release, DType activations) {
   for (Stack* stack : {encoder_.get(), decoder_.get()})
     if (stack)
       for (Block& b : stack->blocks()) b.mixer.pack(device);
-  for (const Linear* linear : all) ++readers[linear->weight()];
-  for (Linear* linear : all) {
+  for (const Linear* linear : linears) ++readers[linear->weight()];
+  for (Linear* linear : linears) {
     linear->pack(device, activations);
     if (release && readers[linear->weight()] == 1) linear->release();
   }

@@ -30,16 +30,16 @@ class Model {
   Stack* encoder() const { return encoder_.get(); }
   Stack* decoder() const { return decoder_.get(); }
 
-  // The last hidden states: of the decoder if there is one, else of the encoder. [N, width]. With a
-  // bidirectional language model the last layer; its embeddings, which encode() returns, mix all layers.
+  // The last hidden states: of the decoder if there is one, else of the encoder. [N, width]. For a
+  // bidirectional language model, the states of the last layer; encode() returns its mix of all layers.
   Tensor hidden(ForwardContext& f, const Inputs& inputs, Record* encoder_record = nullptr) const;
   Tensor encode(ForwardContext& f, const Batch& source) const;
   Tensor decode(ForwardContext& f, const Batch& target, const Tensor& encoded, const Batch* source) const;
-  // Encodes one sequence into the cache; decode() then uses it without `encoded`.
+  // Encodes one sequence into the cache; decode() then reads it there and needs no `encoded`.
   void read_source(ForwardContext& f, const Batch& source, size_t slot) const;
 
-  // Language-model head: the rows before the output matrix, and the logits. A bidirectional one has two rows
-  // per token: for the next token and for the previous one.
+  // Language-model head: the rows before the output matrix, and the logits. A bidirectional model has two
+  // rows per token: for the next token and for the previous one.
   Tensor lm_rows(Context& ctx, const Tensor& hidden) const;
   // The dense layer, activation and norm of a head that has them (HeadSpec::transform).
   Tensor transformed(Context& ctx, const Tensor& x) const;
@@ -48,7 +48,7 @@ class Model {
   Tensor lm_loss(Context& ctx, const Tensor& hidden, std::span<const int64_t> targets,
                  float smoothing = 0.0f) const;
 
-  // XLNet's vector in the place of a token that is predicted, `count` times. [count, width]
+  // The vector with which XLNet replaces tokens to predict, `count` times. [count, width]
   Tensor mask_rows(Context& ctx, int64_t count) const;
 
   // Dense + tanh on the first row of each sequence. [sequences, width]
@@ -64,7 +64,7 @@ class Model {
   // ImageInputSpec: the encoder's rows of all images, as token embeddings of the decoder.
   Tensor image_rows(ForwardContext& f, const Batch& images) const;
 
-  // kContrastive: vectors of length 1.
+  // kContrastive: vectors of norm 1.
   Tensor text_vectors(Context& ctx, const Tensor& hidden, const Batch& texts) const;
   Tensor image_vectors(ForwardContext& f, const Batch& images) const;
   // The scores of texts for images, before a softmax: [images, texts].
@@ -78,7 +78,7 @@ class Model {
   // weights that were copied from their file are kept only in packed form: their parameters have no values
   // then. With activations in bf16, matrices of floats are rounded to bf16, and inference computes in bf16.
   void pack(Device& device, bool release = false, DType activations = DType::kF32);
-  // The type of activations in inference (Context::activations): f32, or what pack() was given.
+  // The type of activations in inference (Context::activations): f32, or the type passed to pack().
   DType activations() const { return activations_; }
   void set_activations(DType type) { activations_ = type; }
 

@@ -18,24 +18,29 @@ std::string replaced(std::string text, const std::string& placeholder, int64_t n
 }
 
 bool has(const NameRule& rule, const std::string& placeholder) {
-  return rule.ours[0].find(placeholder) != std::string::npos;
+  return rule.parameter_names[0].find(placeholder) != std::string::npos;
 }
 
-NameRule with(const NameRule& rule, const std::string& placeholder, int64_t number) {
+NameRule with_number(const NameRule& rule, const std::string& placeholder, int64_t number) {
   NameRule out = rule;
-  for (auto& name : out.ours) name = replaced(name, placeholder, number);
-  out.theirs = replaced(out.theirs, placeholder, number);
+  for (auto& name : out.parameter_names) name = replaced(name, placeholder, number);
+  out.tensor_name = replaced(out.tensor_name, placeholder, number);
   return out;
 }
 
 constexpr const char* kSuffixes[] = {".weight", ".bias", ""};
 
 NamedSlice slice_of(const NameRule& rule, const char* suffix) {
-  return {rule.theirs + suffix, {},
-          rule.groups,          rule.transpose,
-          rule.paired_heads,    rule.offset,
-          rule.skipped_rows,    rule.split_heads,
-          rule.stacked_heads,   rule.file_rows,
+  return {rule.tensor_name + suffix,
+          {},
+          rule.groups,
+          rule.transpose,
+          rule.paired_heads,
+          rule.offset,
+          rule.skipped_rows,
+          rule.split_heads,
+          rule.stacked_heads,
+          rule.file_rows,
           rule.negative_exp};
 }
 
@@ -44,13 +49,14 @@ bool add(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>&
   bool any = false;
   for (const char* suffix : kSuffixes) {
     NamedSlice slice = slice_of(rule, suffix);
-    for (const auto& name : rule.ours)
-      if (Parameter* p = set.find(name + suffix)) slice.ours.push_back(p);
-    if (slice.ours.empty()) continue;
+    for (const auto& name : rule.parameter_names)
+      if (Parameter* p = set.find(name + suffix)) slice.parameters.push_back(p);
+    if (slice.parameters.empty()) continue;
     any = true;
-    check(slice.ours.size() == rule.ours.size(), "parameters of a fused tensor are missing: " + slice.theirs);
-    slice.transpose = slice.transpose && slice.ours[0]->shape.rank() == 2;
-    if (slice.theirs.ends_with(".bias")) slice.offset = 0;
+    check(slice.parameters.size() == rule.parameter_names.size(),
+          "parameters of a fused tensor are missing: " + slice.tensor_name);
+    slice.transpose = slice.transpose && slice.parameters[0]->shape.rank() == 2;
+    if (slice.tensor_name.ends_with(".bias")) slice.offset = 0;
     out.push_back(std::move(slice));
   }
   return any;
@@ -63,10 +69,10 @@ void add_experts(const NameRule& rule, const ParameterSet& set, std::vector<Name
     const auto find = [&](const std::string& name) {
       return set.find(replaced(name, "{e}", slice.experts) + suffix);
     };
-    for (; find(rule.ours[0]); ++slice.experts)
-      for (const auto& name : rule.ours) slice.ours.push_back(find(name));
+    for (; find(rule.parameter_names[0]); ++slice.experts)
+      for (const auto& name : rule.parameter_names) slice.parameters.push_back(find(name));
     if (slice.experts == 0) continue;
-    slice.transpose = slice.transpose && slice.ours[0]->shape.rank() == 2;
+    slice.transpose = slice.transpose && slice.parameters[0]->shape.rank() == 2;
     out.push_back(std::move(slice));
   }
 }
@@ -74,10 +80,10 @@ void add_experts(const NameRule& rule, const ParameterSet& set, std::vector<Name
 void add_layer(const NameRule& rule, const ParameterSet& set, std::vector<NamedSlice>& out) {
   if (!has(rule, "{e}")) {
     add(rule, set, out);
-  } else if (rule.theirs.find("{e}") == std::string::npos) {
+  } else if (rule.tensor_name.find("{e}") == std::string::npos) {
     add_experts(rule, set, out);
   } else {
-    for (int64_t e = 0; add(with(rule, "{e}", e), set, out);) ++e;
+    for (int64_t e = 0; add(with_number(rule, "{e}", e), set, out);) ++e;
   }
 }
 
@@ -94,8 +100,9 @@ int64_t layer_count(const ParameterSet& set) {
 // The tensor of one expert.
 NamedSlice one_expert(const NamedSlice& slice, int64_t e) {
   NamedSlice one = slice;
-  const auto each = static_cast<std::ptrdiff_t>(slice.ours.size()) / slice.experts;
-  one.ours.assign(slice.ours.begin() + e * each, slice.ours.begin() + (e + 1) * each);
+  const auto per_expert = static_cast<std::ptrdiff_t>(slice.parameters.size()) / slice.experts;
+  one.parameters.assign(slice.parameters.begin() + e * per_expert,
+                        slice.parameters.begin() + (e + 1) * per_expert);
   one.experts = 0;
   return one;
 }
@@ -105,7 +112,8 @@ NamedSlice one_expert(const NamedSlice& slice, int64_t e) {
 std::vector<NameRule> with_names(std::vector<NameRule> rules, const std::vector<NameRule>& changes) {
   std::erase_if(rules, [&](const NameRule& rule) {
     return std::any_of(changes.begin(), changes.end(), [&](const NameRule& change) {
-      return std::find(change.ours.begin(), change.ours.end(), rule.ours[0]) != change.ours.end();
+      return std::find(change.parameter_names.begin(), change.parameter_names.end(),
+                       rule.parameter_names[0]) != change.parameter_names.end();
     });
   });
   rules.insert(rules.end(), changes.begin(), changes.end());
@@ -117,12 +125,12 @@ Shape NamedSlice::shape() const {
     const Shape one = one_expert(*this, 0).shape();
     return one.rank() == 1 ? Shape{experts, one[0]} : Shape{experts, one[0], one[1]};
   }
-  Shape s = ours[0]->shape;
-  for (size_t i = 1; i < ours.size(); ++i) s[0] += ours[i]->shape[0];
+  Shape s = parameters[0]->shape;
+  for (size_t i = 1; i < parameters.size(); ++i) s[0] += parameters[i]->shape[0];
   if (skipped_rows > 0) s[0] -= skipped_rows;
   if (stacked_heads > 0 && s.rank() == 2) {
-    const int64_t each = s[0] / stacked_heads;
-    return transpose ? Shape{stacked_heads, s[1], each} : Shape{stacked_heads, each, s[1]};
+    const int64_t head_rows = s[0] / stacked_heads;
+    return transpose ? Shape{stacked_heads, s[1], head_rows} : Shape{stacked_heads, head_rows, s[1]};
   }
   if (file_rows > 0) return {file_rows, s.count() / file_rows};
   if (transpose) std::swap(s[0], s[1]);
@@ -138,7 +146,7 @@ std::vector<NamedSlice> expand(const std::vector<NameRule>& rules, const Paramet
       add_layer(rule, set, out);
       continue;
     }
-    for (int64_t layer = 0; layer < layers; ++layer) add_layer(with(rule, "{}", layer), set, out);
+    for (int64_t layer = 0; layer < layers; ++layer) add_layer(with_number(rule, "{}", layer), set, out);
   }
   return out;
 }
@@ -158,14 +166,14 @@ Tensor transposed(const Tensor& x) {
   return size_of(x.dtype()) == 4 ? transposed<uint32_t>(x) : transposed<uint16_t>(x);
 }
 
-// Calls body(index of the part, offset in the part, offset in the whole, size), in bytes, for every
+// Calls body(index of the part, offset in the part, offset in the tensor, size), in bytes, for every
 // contiguous range.
 template <class F>
 void each_range(const NamedSlice& slice, DType type, F&& body) {
   size_t at = 0;
   for (int64_t g = 0; g < slice.groups; ++g)
-    for (size_t p = 0; p < slice.ours.size(); ++p) {
-      const size_t size = bytes_of(type, slice.ours[p]->shape.count() / slice.groups);
+    for (size_t p = 0; p < slice.parameters.size(); ++p) {
+      const size_t size = bytes_of(type, slice.parameters[p]->shape.count() / slice.groups);
       body(p, static_cast<size_t>(g) * size, at, size);
       at += size;
     }
@@ -189,17 +197,17 @@ Tensor negative_exp(const Tensor& x, bool inverse) {
   return y;
 }
 
-// Reorders the rows of each head from pairs to halves (to_file false) or back; rows of blocks move as a
-// whole.
+// Reorders the rows of each head from pairs to halves (to_file false) or back. Rows of any dtype are copied
+// unchanged.
 Tensor reorder_rotary_rows(const Tensor& x, int64_t heads, bool to_file) {
-  const int64_t rows = x.dim(0), each = rows / heads, half = each / 2;
-  check(rows % heads == 0 && each % 2 == 0, "a head must have an even number of rows");
+  const int64_t rows = x.dim(0), head_rows = rows / heads, half = head_rows / 2;
+  check(rows % heads == 0 && head_rows % 2 == 0, "a head must have an even number of rows");
   const size_t row = bytes_of(x.dtype(), x.count() / rows);
   Tensor y = Tensor::empty(x.shape(), x.dtype());
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t in_head = r % each, paired = r - in_head + in_head % half * 2 + in_head / half;
-    const auto ours = static_cast<size_t>(r) * row, theirs = static_cast<size_t>(paired) * row;
-    std::memcpy(y.raw() + (to_file ? theirs : ours), x.raw() + (to_file ? ours : theirs), row);
+    const int64_t in_head = r % head_rows, file_row = r - in_head + in_head % half * 2 + in_head / half;
+    const auto offset = static_cast<size_t>(r) * row, file_offset = static_cast<size_t>(file_row) * row;
+    std::memcpy(y.raw() + (to_file ? file_offset : offset), x.raw() + (to_file ? offset : file_offset), row);
   }
   return y;
 }
@@ -210,36 +218,36 @@ Tensor plus(const Tensor& x, float offset) {
   return y;
 }
 
-std::vector<Tensor> parts_of(const Tensor& whole, const NamedSlice& slice) {
-  if (slice.ours.size() == 1) return {whole.reshape(slice.ours[0]->shape)};
+std::vector<Tensor> parts_of(const Tensor& file_tensor, const NamedSlice& slice) {
+  if (slice.parameters.size() == 1) return {file_tensor.reshape(slice.parameters[0]->shape)};
   std::vector<Tensor> parts;
-  for (const Parameter* p : slice.ours) parts.push_back(Tensor::empty(p->shape, whole.dtype()));
-  each_range(slice, whole.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
-    std::memcpy(parts[p].raw() + to, whole.raw() + from, size);
+  for (const Parameter* p : slice.parameters) parts.push_back(Tensor::empty(p->shape, file_tensor.dtype()));
+  each_range(slice, file_tensor.dtype(), [&](size_t p, size_t to, size_t from, size_t size) {
+    std::memcpy(parts[p].raw() + to, file_tensor.raw() + from, size);
   });
   return parts;
 }
 
 }  // namespace
 
-std::vector<Tensor> cut(const Tensor& given, const NamedSlice& slice) {
+std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice) {
   if (slice.stacked_heads > 0) {  // blocks cannot be transposed
-    const Tensor plain = slice.transpose && is_block(given.dtype()) ? dequantized(given) : given;
-    return {(slice.transpose ? each_transposed(plain) : plain).reshape(slice.ours[0]->shape)};
+    const Tensor matrices = slice.transpose && is_block(stored.dtype()) ? dequantized(stored) : stored;
+    return {(slice.transpose ? each_transposed(matrices) : matrices).reshape(slice.parameters[0]->shape)};
   }
-  if (slice.negative_exp) return {negative_exp(given, true).reshape(slice.ours[0]->shape)};
-  const bool split = slice.split_heads > 0 && given.rank() == 3;
-  const Tensor theirs = split ? given.reshape({given.dim(0), given.dim(1) * given.dim(2)}) : given;
+  if (slice.negative_exp) return {negative_exp(stored, true).reshape(slice.parameters[0]->shape)};
+  const bool split = slice.split_heads > 0 && stored.rank() == 3;
+  const Tensor file_tensor = split ? stored.reshape({stored.dim(0), stored.dim(1) * stored.dim(2)}) : stored;
   if (slice.experts > 0) {
-    std::vector<Tensor> all;
+    std::vector<Tensor> expert_parts;
     for (int64_t e = 0; e < slice.experts; ++e) {
       const NamedSlice one = one_expert(slice, e);
-      for (const Tensor& part : cut(theirs.slice(e, e + 1).reshape(one.shape()).clone(), one))
-        all.push_back(part);
+      for (const Tensor& part : cut(file_tensor.slice(e, e + 1).reshape(one.shape()).clone(), one))
+        expert_parts.push_back(part);
     }
-    return all;
+    return expert_parts;
   }
-  std::vector<Tensor> parts = parts_of(slice.transpose ? transposed(theirs) : theirs, slice);
+  std::vector<Tensor> parts = parts_of(slice.transpose ? transposed(file_tensor) : file_tensor, slice);
   for (Tensor& part : parts) {
     if (slice.paired_heads > 0) part = reorder_rotary_rows(part, slice.paired_heads, false);
     if (slice.offset != 0) part = plus(part, -slice.offset);
@@ -249,39 +257,39 @@ std::vector<Tensor> cut(const Tensor& given, const NamedSlice& slice) {
 
 Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
   if (slice.experts > 0) {
-    const auto each = static_cast<std::ptrdiff_t>(parts.size()) / slice.experts;
-    Tensor all;
+    const auto per_expert = static_cast<std::ptrdiff_t>(parts.size()) / slice.experts;
+    Tensor stacked;
     for (int64_t e = 0; e < slice.experts; ++e) {
       const Tensor one =
-          join({parts.begin() + e * each, parts.begin() + (e + 1) * each}, one_expert(slice, e));
-      if (!all.defined()) all = Tensor::empty(slice.shape(), one.dtype());
-      std::memcpy(all.raw() + static_cast<size_t>(e) * one.bytes(), one.raw(), one.bytes());
+          join({parts.begin() + e * per_expert, parts.begin() + (e + 1) * per_expert}, one_expert(slice, e));
+      if (!stacked.defined()) stacked = Tensor::empty(slice.shape(), one.dtype());
+      std::memcpy(stacked.raw() + static_cast<size_t>(e) * one.bytes(), one.raw(), one.bytes());
     }
-    return all;
+    return stacked;
   }
-  std::vector<Tensor> ours;
-  for (const Tensor& part : parts) ours.push_back(part.host());
-  Tensor whole = ours[0];
-  if (ours.size() > 1) {
+  std::vector<Tensor> host_parts;
+  for (const Tensor& part : parts) host_parts.push_back(part.host());
+  Tensor file_tensor = host_parts[0];
+  if (host_parts.size() > 1) {
     Shape shape = slice.shape();
     if (slice.transpose) std::swap(shape[0], shape[1]);
-    whole = Tensor::empty(shape, ours[0].dtype());
-    each_range(slice, whole.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
-      std::memcpy(whole.raw() + to, ours[p].raw() + from, size);
+    file_tensor = Tensor::empty(shape, host_parts[0].dtype());
+    each_range(slice, file_tensor.dtype(), [&](size_t p, size_t from, size_t to, size_t size) {
+      std::memcpy(file_tensor.raw() + to, host_parts[p].raw() + from, size);
     });
   }
   if (slice.stacked_heads > 0) {
-    const Shape s = whole.shape();
-    whole = whole.reshape({slice.stacked_heads, s[0] / slice.stacked_heads, s[1]});
-    return slice.transpose ? each_transposed(whole) : whole;
+    const Shape s = file_tensor.shape();
+    file_tensor = file_tensor.reshape({slice.stacked_heads, s[0] / slice.stacked_heads, s[1]});
+    return slice.transpose ? each_transposed(file_tensor) : file_tensor;
   }
-  if (slice.negative_exp) whole = negative_exp(whole, false);
-  if (slice.file_rows > 0) return whole.reshape(slice.shape());
-  if (slice.skipped_rows > 0) whole = whole.slice(slice.skipped_rows, whole.dim(0));
-  if (slice.paired_heads > 0) whole = reorder_rotary_rows(whole, slice.paired_heads, true);
-  if (slice.offset != 0) whole = plus(whole, slice.offset);
-  if (slice.transpose) whole = transposed(whole);
-  return slice.split_heads > 0 ? whole.reshape(slice.shape()) : whole;
+  if (slice.negative_exp) file_tensor = negative_exp(file_tensor, false);
+  if (slice.file_rows > 0) return file_tensor.reshape(slice.shape());
+  if (slice.skipped_rows > 0) file_tensor = file_tensor.slice(slice.skipped_rows, file_tensor.dim(0));
+  if (slice.paired_heads > 0) file_tensor = reorder_rotary_rows(file_tensor, slice.paired_heads, true);
+  if (slice.offset != 0) file_tensor = plus(file_tensor, slice.offset);
+  if (slice.transpose) file_tensor = transposed(file_tensor);
+  return slice.split_heads > 0 ? file_tensor.reshape(slice.shape()) : file_tensor;
 }
 
 }  // namespace makar

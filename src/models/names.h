@@ -1,8 +1,8 @@
 // The tensor names of a family's weight files, as one table for loading and saving.
 //
-// A rule maps one tensor of the file (`theirs`) to one or several parameters (`ours`). Names are modules:
-// ".weight", ".bias" and "" are tried as suffixes. "{}" is the layer, "{e}" the expert; with "{e}" only on
-// our side, the file has one tensor of all experts, [experts, ...].
+// A rule maps one tensor of the file to one or several parameters. Names are modules: ".weight", ".bias" and
+// "" are tried as suffixes. "{}" is the layer, "{e}" the expert; with "{e}" only in the names of the
+// parameters, the file has one tensor of all experts, [experts, ...].
 #pragma once
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@
 namespace makar {
 
 struct NameRule {
-  std::vector<std::string> ours;
-  std::string theirs;
+  std::vector<std::string> parameter_names;
+  std::string tensor_name;  // in the file
   // Several parameters in one tensor: split into `groups`, each with a slice of every parameter in turn
   // (query-key-value fused per head); 1 concatenates the parameters.
   int64_t groups = 1;
@@ -26,15 +26,19 @@ struct NameRule {
   float offset = 0;          // the file stores the parameter plus this value
   int64_t skipped_rows = 0;  // the file does not store the first rows
   int64_t split_heads = 0;   // > 0: the file splits the last dimension of a matrix into heads
-  // > 0: the file has a matrix of this shape for each head, [heads, rows / heads, columns]; with `transpose`
-  // each of them is transposed.
+  // > 0: the file has one matrix per head, [heads, rows / heads, columns]; with `transpose`, each of these
+  // matrices is transposed.
   int64_t stacked_heads = 0;
   int64_t file_rows = 0;      // > 0: the file has a matrix with this many rows, whatever the parameter's rank
   bool negative_exp = false;  // the file stores -exp of the parameter (Mamba's A)
-  NameRule(std::string o, std::string t, bool transposed = false)
-      : ours{std::move(o)}, theirs(std::move(t)), transpose(transposed) {}
-  NameRule(std::vector<std::string> o, std::string t, int64_t g, bool transposed = false)
-      : ours(std::move(o)), theirs(std::move(t)), groups(g), transpose(transposed) {}
+  NameRule(std::string parameter, std::string tensor, bool transposed = false)
+      : parameter_names{std::move(parameter)}, tensor_name(std::move(tensor)), transpose(transposed) {}
+  NameRule(std::vector<std::string> parameters, std::string tensor, int64_t group_count,
+           bool transposed = false)
+      : parameter_names(std::move(parameters)),
+        tensor_name(std::move(tensor)),
+        groups(group_count),
+        transpose(transposed) {}
   NameRule paired(int64_t heads) && {
     paired_heads = heads;
     return std::move(*this);
@@ -71,8 +75,8 @@ std::vector<NameRule> with_names(std::vector<NameRule> rules, const std::vector<
 
 // One tensor of the file and the parameters it contains.
 struct NamedSlice {
-  std::string theirs;
-  std::vector<Parameter*> ours;
+  std::string tensor_name;
+  std::vector<Parameter*> parameters;
   int64_t groups;
   bool transpose;
   int64_t paired_heads = 0;
@@ -82,7 +86,7 @@ struct NamedSlice {
   int64_t stacked_heads = 0;
   int64_t file_rows = 0;
   bool negative_exp = false;
-  int64_t experts = 0;  // > 0: the tensor's first dimension; each expert has ours.size() / experts parameters
+  int64_t experts = 0;  // > 0: the tensor's first dimension; `parameters` has equally many per expert
   Shape shape() const;  // of the tensor in the file
 };
 
@@ -90,7 +94,7 @@ struct NamedSlice {
 std::vector<NamedSlice> expand(const std::vector<NameRule>& rules, const ParameterSet& set);
 
 // Splits a tensor of the file into parameters, and back.
-std::vector<Tensor> cut(const Tensor& theirs, const NamedSlice& slice);
-Tensor join(const std::vector<Tensor>& ours, const NamedSlice& slice);
+std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice);
+Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice);
 
 }  // namespace makar

@@ -80,11 +80,11 @@ const std::map<std::string, ops::RopeScaling> kScalings = {
 void Reader::rope_scaling(ops::RopeOptions& o, int64_t max_positions, int64_t original) {
   o.original_positions = integer_or("original_max_position_embeddings", original, 1, int64_t{1} << 24);
   if (o.scaling == ops::RopeScaling::kDynamic) o.original_positions = max_positions;
-  const double by_length = static_cast<double>(max_positions) / static_cast<double>(o.original_positions);
-  const bool has_usual_factor =
+  const double length_ratio = static_cast<double>(max_positions) / static_cast<double>(o.original_positions);
+  const bool has_default_factor =
       o.scaling == ops::RopeScaling::kYarn || o.scaling == ops::RopeScaling::kLongRope;
-  require(has_usual_factor || has("factor"), "factor", "is missing");
-  o.factor = number_or("factor", by_length, 1e-3, 1e6);
+  require(has_default_factor || has("factor"), "factor", "is missing");
+  o.factor = number_or("factor", length_ratio, 1e-3, 1e6);
   o.low_freq_factor = number_or("low_freq_factor", 1.0, 1e-6, 1e6);
   o.high_freq_factor = number_or("high_freq_factor", 4.0, 1e-6, 1e6);
   o.beta_fast = number_or("beta_fast", 32.0, 1e-6, 1e6);
@@ -103,7 +103,8 @@ void Reader::rope_scaling(ops::RopeOptions& o, int64_t max_positions, int64_t or
     require(static_cast<int64_t>(list.size()) == o.rotary / 2, key,
             fmt::format("has {} values for {} rotated pairs", list.size(), o.rotary / 2));
     list.resize(static_cast<size_t>(o.rotary / 2), 1.0);
-    for (double& factor : list) factor = static_cast<float>(factor);  // as GGUF and transformers have them
+    for (double& factor : list)
+      factor = static_cast<float>(factor);  // the precision of GGUF and transformers
     return list;
   };
   o.short_factors = factors("short_factor");
@@ -114,14 +115,16 @@ void Reader::rope_scaling(ops::RopeOptions& o, int64_t max_positions, int64_t or
 std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int64_t max_positions,
                                              double partial, const char* layer_type, const char* theta_key) {
   ops::RopeOptions o;
-  const bool newer = config_.has("rope_parameters");
-  const char* key = newer ? "rope_parameters" : "rope_scaling";
+  const bool has_parameters = config_.has("rope_parameters");
+  const char* key = has_parameters ? "rope_parameters" : "rope_scaling";
   Config fields = take(config_.object_or_empty(key), Config());
-  if (newer && *layer_type && fields.has(layer_type)) fields = take(fields.object(layer_type), Config());
-  if (!newer && std::string(theta_key) != "rope_theta") fields = Config();
+  if (has_parameters && *layer_type && fields.has(layer_type))
+    fields = take(fields.object(layer_type), Config());
+  if (!has_parameters && std::string(theta_key) != "rope_theta") fields = Config();
   Reader r(fields);
-  o.theta = newer && fields.has("rope_theta") ? r.number_or("rope_theta", theta, 1.0, 1e12)
-                                              : number_or({theta_key, "rotary_emb_base"}, theta, 1.0, 1e12);
+  o.theta = has_parameters && fields.has("rope_theta")
+                ? r.number_or("rope_theta", theta, 1.0, 1e12)
+                : number_or({theta_key, "rotary_emb_base"}, theta, 1.0, 1e12);
   partial = r.has("partial_rotary_factor")
                 ? r.number_or("partial_rotary_factor", partial, 0.0, 1.0)
                 : number_or({"partial_rotary_factor", "rotary_pct"}, partial, 0.0, 1.0);
@@ -148,14 +151,14 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
 
 void Reader::windows(StackSpec& stack, int64_t window, int64_t period) {
   const auto layers = stack.blocks.size();
-  const bool listed = config_.has("layer_types");
-  const auto types = listed ? take(config_.texts("layer_types", 4096), std::vector<std::string>())
-                            : std::vector<std::string>();
-  require(!listed || types.size() == layers, "layer_types",
+  const bool has_types = config_.has("layer_types");
+  const auto types = has_types ? take(config_.texts("layer_types", 4096), std::vector<std::string>())
+                               : std::vector<std::string>();
+  require(!has_types || types.size() == layers, "layer_types",
           fmt::format("has {} entries for {} layers", types.size(), layers));
   for (size_t i = 0; i < layers; ++i) {
     bool slides = period == 0 || (i + 1) % static_cast<size_t>(period) != 0;
-    if (listed) {
+    if (has_types) {
       const std::string type = i < types.size() ? types[i] : "full_attention";
       slides = type == "sliding_attention";
       require(slides || type == "full_attention", "layer_types",
@@ -205,38 +208,38 @@ HeadKind Reader::head(const std::string& model, ModelSpec& spec) {
   spec.architecture = names.empty() ? "" : names[0];
   for (const auto& [suffix, kind] : known)
     if (spec.architecture == model + suffix) return kind;
-  std::vector<std::string> all;
-  for (const auto& [suffix, kind] : known) all.push_back(model + suffix);
+  std::vector<std::string> supported;
+  for (const auto& [suffix, kind] : known) supported.push_back(model + suffix);
   require(false, "architectures",
           fmt::format("has {}, which is not supported{}", quote(spec.architecture),
-                      did_you_mean(spec.architecture, all)));
+                      did_you_mean(spec.architecture, supported)));
   return HeadKind::kNone;
 }
 
 void Reader::special_tokens(ModelSpec& spec, int64_t bos, int64_t eos, int64_t pad) {
   const Json& json = config_.json();
-  // As in transformers: a key that is null names no token, one that is missing has the family's usual id.
-  const auto one = [&](const char* key, int64_t fallback) {
+  // As in transformers: a null key means that there is no token, a missing key means the family's default.
+  const auto token_id = [&](const char* key, int64_t fallback) {
     const bool none = json.contains(key) && json[key].is_null();
     return none ? -1 : integer_or(key, fallback, -1, int64_t{1} << 23);
   };
-  spec.bos = one("bos_token_id", bos);
-  spec.pad = one("pad_token_id", pad);
-  spec.decoder_start = one("decoder_start_token_id", -1);
+  spec.bos = token_id("bos_token_id", bos);
+  spec.pad = token_id("pad_token_id", pad);
+  spec.decoder_start = token_id("decoder_start_token_id", -1);
   spec.initializer_range = number_or({"initializer_range", "init_std"}, 0.02, 0.0, 1e3);
   if (json.contains("eos_token_id") && json["eos_token_id"].is_array())
     spec.eos = take(config_.integers("eos_token_id", 0, int64_t{1} << 23, 64), std::vector<int64_t>());
-  else if (const int64_t id = one("eos_token_id", eos); id >= 0)
+  else if (const int64_t id = token_id("eos_token_id", eos); id >= 0)
     spec.eos = {id};
 }
 
 void Reader::require(bool holds, const Config::Keys& keys, const std::string& what) {
-  if (!holds && !error_) error_ = config_.wrong(keys, what);
+  if (!holds && !error_) error_ = config_.field_error(keys, what);
 }
 
 void Reader::unsupported(bool present, const Config::Keys& keys, const std::string& what) {
   if (!present || error_) return;
-  error_ = config_.wrong(keys, what);
+  error_ = config_.field_error(keys, what);
   error_->kind = Error::Kind::kUnsupported;
 }
 

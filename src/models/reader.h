@@ -49,14 +49,14 @@ class Reader {
   // Without grouped queries: kv_heads = heads, head_dim = width / heads, scale = 1 / sqrt(head_dim).
   void full_heads(AttentionSpec& a, int64_t width, const Config::Keys& keys);
   void kv_heads(AttentionSpec& a, const Config::Keys& keys, int64_t fallback);
-  // rope_parameters (newer) or rope_theta and rope_scaling (older). `layer_type`: the layers whose positions
-  // are read, where rope_parameters has an entry for each type; `theta_key`: the older field for their base.
-  // Scaling in the older form belongs to rope_theta.
+  // Reads rope_parameters (newer configs) or rope_theta and rope_scaling (older ones). `layer_type` selects
+  // the entry where rope_parameters has one per layer type; `theta_key` is the older field for the base of
+  // these layers. rope_scaling applies only to layers whose base is rope_theta.
   std::optional<ops::RopeOptions> rope(int64_t head_dim, double theta, int64_t max_positions,
                                        double partial = 1.0, const char* layer_type = "",
                                        const char* theta_key = "rope_theta");
-  // The sliding layers get the window: those of layer_types, or without it all but every `period`-th (1: none
-  // slides, 0: all do).
+  // Sets the window of the sliding layers: those that layer_types names, or without layer_types all but every
+  // `period`-th layer (1: no layer slides, 0: all layers do).
   void windows(StackSpec& stack, int64_t window, int64_t period);
   int64_t window_or(const Config::Keys& keys, int64_t fallback) {
     return integer_or(keys, fallback, 0, int64_t{1} << 40);
@@ -70,7 +70,8 @@ class Reader {
   HeadKind head(const std::string& model, ModelSpec& spec);
   void special_tokens(ModelSpec& spec, int64_t bos, int64_t eos, int64_t pad);
 
-  // A rule that involves several fields: fails with `what` when it is violated.
+  // Records an error about a field unless the rule holds; unsupported() records one of kind kUnsupported if
+  // an option that makar does not implement is present.
   void require(bool holds, const Config::Keys& keys, const std::string& what);
   void unsupported(bool present, const Config::Keys& keys, const std::string& what);
   Result<ModelSpec> finish(ModelSpec spec);
@@ -82,8 +83,8 @@ class Reader {
     if (!error_) error_ = result.error();
     return fallback;
   }
-  // The scaling in the fields of this reader; `original`: the context length of the original training where
-  // they do not have it.
+  // Reads the scaling from the fields of this reader; `original` is the fallback for
+  // original_max_position_embeddings.
   void rope_scaling(ops::RopeOptions& o, int64_t max_positions, int64_t original);
   Config config_;
   std::optional<Error> error_;

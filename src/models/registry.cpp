@@ -1,3 +1,4 @@
+// The table of all families, and the families that other programs add.
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "models/add_family.h"
@@ -41,9 +42,9 @@ Result<const Family*> find_family(const Config& config) {
     if (type == f->type) return f;
     known.emplace_back(f->type);
   }
-  Error error =
-      config.wrong("model_type", fmt::format("is {}, which is not a supported family{}; supported are {}",
-                                             quote(type), did_you_mean(type, known), fmt::join(known, ", ")));
+  Error error = config.field_error(
+      "model_type", fmt::format("is {}, which is not a supported family{}; supported are {}", quote(type),
+                                did_you_mean(type, known), fmt::join(known, ", ")));
   error.kind = Error::Kind::kUnsupported;
   return error;
 }

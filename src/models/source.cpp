@@ -15,17 +15,17 @@ namespace {
 // there is none, or more than one.
 std::string only_gguf(const std::string& folder) {
   if (path_exists(folder + "/config.json")) return "";
-  std::string found;
+  std::string gguf_path;
   std::error_code code;
   for (std::filesystem::directory_iterator it(folder, code), end; !code && it != end; it.increment(code)) {
     if (it->path().extension() != ".gguf" || is_further_gguf_part(it->path().string())) continue;
-    if (!found.empty()) return "";
-    found = it->path().string();
+    if (!gguf_path.empty()) return "";
+    gguf_path = it->path().string();
   }
-  return found;
+  return gguf_path;
 }
 
-// An adapter's folder where a model is expected.
+// An error if the folder contains an adapter instead of a model.
 Status check_not_adapter(const std::string& folder) {
   if (path_exists(folder + "/config.json") || !is_file(folder + "/adapter_config.json")) return Done{};
   std::string base = "MODEL";

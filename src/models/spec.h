@@ -52,7 +52,7 @@ struct HeadSpec {
 // A decoder that reads images: projected rows of the encoder replace the image tokens (LLaVA).
 struct ImageInputSpec {
   int64_t token = -1;
-  int64_t layer = -1;      // whose output is used, from the end
+  int64_t layer = -1;      // of the encoder, counted from the end; its output is projected
   bool skip_class = true;  // without the class token
   bool bias = true;
   Activation activation = Activation::kGelu;
@@ -83,11 +83,12 @@ struct ModelSpec {
     return decoder && head.kind == HeadKind::kCausalLm && (!encoder || image_input);
   }
   bool reads_images() const { return encoder && encoder->embedding.patches.has_value(); }
-  // Rows of the encoder per image; image_tokens(): image tokens in the prompt, if the decoder reads images.
+  // Rows of the encoder per image.
   int64_t image_rows() const {
     const PatchSpec& p = *encoder->embedding.patches;
     return (p.image_height / p.patch) * (p.image_width / p.patch) + (p.distillation_token ? 2 : 1);
   }
+  // Image tokens in the prompt per image, for a decoder that reads images.
   int64_t image_tokens() const { return image_rows() - (image_input->skip_class ? 1 : 0); }
 };
 

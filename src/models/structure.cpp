@@ -18,8 +18,8 @@ struct OpenNode {
   std::map<std::string, size_t> by_name;
 
   OpenNode& child(const std::string& name) {
-    const auto [it, fresh] = by_name.emplace(name, children.size());
-    if (fresh) children.emplace_back().node.name = name;
+    const auto [it, inserted] = by_name.emplace(name, children.size());
+    if (inserted) children.emplace_back().node.name = name;
     return children[it->second];
   }
 };
@@ -58,17 +58,17 @@ StructureNode finish(OpenNode& open) {
   for (auto& c : fold_runs(std::move(children))) {
     node.parameters += c.parameters * c.repeat;
     // A "layers" level with only numbered children is omitted: its children become layers.0..11.
-    const bool list = !c.tensor && !c.children.empty() &&
-                      std::all_of(c.children.begin(), c.children.end(), [](const StructureNode& n) {
-                        return n.name[0] >= '0' && n.name[0] <= '9';
-                      });
-    if (!list || c.repeat > 1) {
+    const bool is_list = !c.tensor && !c.children.empty() &&
+                         std::all_of(c.children.begin(), c.children.end(), [](const StructureNode& n) {
+                           return n.name[0] >= '0' && n.name[0] <= '9';
+                         });
+    if (!is_list || c.repeat > 1) {
       node.children.push_back(std::move(c));
       continue;
     }
-    for (auto& part : c.children) {
-      part.name = c.name + "." + part.name;
-      node.children.push_back(std::move(part));
+    for (auto& child : c.children) {
+      child.name = c.name + "." + child.name;
+      node.children.push_back(std::move(child));
     }
   }
   return node;

@@ -17,8 +17,8 @@ struct StructureLeaf {
 struct StructureNode {
   std::string name;        // "self_attn", "layers.0..11"
   int64_t repeat = 1;      // how many equal siblings are folded into this node
-  int64_t parameters = 0;  // of one of them, including everything below
-  bool tensor = false;     // a leaf, with:
+  int64_t parameters = 0;  // of one of these siblings, with all its children
+  bool tensor = false;     // a leaf, which has a shape and a dtype
   Shape shape;
   std::string dtype;  // "f32"; empty when unknown
   std::vector<StructureNode> children;

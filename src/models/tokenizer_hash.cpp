@@ -5,36 +5,38 @@
 namespace makar {
 namespace {
 
-constexpr const char* kTokenizer = "makar.tokenizer_hash";
-constexpr const char* kTemplate = "makar.chat_template_hash";
+constexpr const char* kTokenizerKey = "makar.tokenizer_hash";
+constexpr const char* kTemplateKey = "makar.chat_template_hash";
+
+constexpr uint64_t kFnvOffset = 0xcbf29ce484222325u, kFnvPrime = 0x100000001b3u;
 
 uint64_t add(uint64_t h, std::string_view text) {
-  for (const char c : text) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001b3u;
+  for (const char c : text) h = (h ^ static_cast<uint8_t>(c)) * kFnvPrime;
   return h;
 }
-constexpr uint64_t kStart = 0xcbf29ce484222325u;
 std::string digits(uint64_t h) { return fmt::format("{:016x}", h); }
 
-void compare(const std::string& place, const char* what, const std::string& stored, const std::string& now,
-             std::vector<std::string>& out) {
-  if (stored.empty() || stored == now) return;
+void compare(const std::string& place, const char* what, const std::string& stored,
+             const std::string& current, std::vector<std::string>& out) {
+  if (stored.empty() || stored == current) return;
   out.push_back(fmt::format(
       "{}: the {} {} (hash {}, the model was converted with {}); the model may generate nonsense: "
       "restore the original or "
       "convert again",
-      place, what, now.empty() ? "is missing" : "was changed", now.empty() ? "none" : now, stored));
+      place, what, current.empty() ? "is missing" : "was changed", current.empty() ? "none" : current,
+      stored));
 }
 
 }  // namespace
 
-std::string text_hash(std::string_view text) { return digits(add(kStart, text)); }
+std::string text_hash(std::string_view text) { return digits(add(kFnvOffset, text)); }
 
 std::string gguf_tokenizer_hash(const GgufFields& fields) {
-  uint64_t h = kStart;
+  uint64_t h = kFnvOffset;
   for (const auto& [key, value] : fields.list())
     if (key.starts_with("tokenizer.ggml.") || key == "tokenizer.huggingface.json")
       h = add(add(h, key), value.payload());
-  return h == kStart ? "" : digits(h);
+  return h == kFnvOffset ? "" : digits(h);
 }
 
 std::string gguf_template_hash(const GgufFields& fields) {
@@ -43,10 +45,11 @@ std::string gguf_template_hash(const GgufFields& fields) {
 }
 
 void put_tokenizer_hashes(GgufFields& fields) {
-  fields.erase(kTokenizer), fields.erase(kTemplate);
+  fields.erase(kTokenizerKey), fields.erase(kTemplateKey);
   if (const std::string h = gguf_tokenizer_hash(fields); !h.empty())
-    fields.set(kTokenizer, GgufValue::text(h));
-  if (const std::string h = gguf_template_hash(fields); !h.empty()) fields.set(kTemplate, GgufValue::text(h));
+    fields.set(kTokenizerKey, GgufValue::text(h));
+  if (const std::string h = gguf_template_hash(fields); !h.empty())
+    fields.set(kTemplateKey, GgufValue::text(h));
 }
 
 std::string folder_tokenizer_hash(const std::string& folder) {
@@ -73,17 +76,17 @@ std::vector<std::string> tokenizer_warnings(const ModelSource& source) {
   std::vector<std::string> out;
   if (source.gguf) {
     const GgufFields& f = source.gguf->fields();
-    compare(source.path, "tokenizer", f.text(kTokenizer).value_or(""), gguf_tokenizer_hash(f), out);
-    compare(source.path, "chat template", f.text(kTemplate).value_or(""), gguf_template_hash(f), out);
+    compare(source.path, "tokenizer", f.text(kTokenizerKey).value_or(""), gguf_tokenizer_hash(f), out);
+    compare(source.path, "chat template", f.text(kTemplateKey).value_or(""), gguf_template_hash(f), out);
     return out;
   }
-  const auto stored = [&](const char* key) {
+  const auto stored_hash = [&](const char* key) {
     const Json& config = source.config.json();
     return config.contains(key) && config[key].is_string() ? config[key].get<std::string>() : std::string();
   };
-  if (const std::string hash = stored(kTokenizer); !hash.empty())
+  if (const std::string hash = stored_hash(kTokenizerKey); !hash.empty())
     compare(source.path, "tokenizer", hash, folder_tokenizer_hash(source.path), out);
-  if (const std::string hash = stored(kTemplate); !hash.empty())
+  if (const std::string hash = stored_hash(kTemplateKey); !hash.empty())
     compare(source.path, "chat template", hash, folder_template_hash(source.path), out);
   return out;
 }

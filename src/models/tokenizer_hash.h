@@ -11,8 +11,8 @@ namespace makar {
 // FNV-1a, 64 bits, as 16 hexadecimal digits: detects accidents, not attacks.
 std::string text_hash(std::string_view text);
 
-// The hash of all tokenizer.ggml.* keys and values, and that of tokenizer.chat_template; "" when there is
-// none.
+// The hash of the keys tokenizer.ggml.* and tokenizer.huggingface.json with their values, and the hash of
+// tokenizer.chat_template; "" when there are none.
 std::string gguf_tokenizer_hash(const GgufFields& fields);
 std::string gguf_template_hash(const GgufFields& fields);
 // Stores both as makar.tokenizer_hash and makar.chat_template_hash.

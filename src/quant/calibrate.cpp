@@ -69,7 +69,7 @@ class InputCollector : public LinearObserver {
 Mean mean_of(const NamedSlice& slice, const InputCollector& collector) {
   Mean out;
   std::set<const InputStats*> counted;
-  for (const Parameter* p : slice.ours) {
+  for (const Parameter* p : slice.parameters) {
     const InputStats* stats = collector.find(p->value);
     if (!stats || !counted.insert(stats).second) continue;
     out.rows += stats->rows;
@@ -122,7 +122,7 @@ Result<Calibration> calibrate_parameters(const Model& model, const std::vector<i
   out.tokens = static_cast<int64_t>(ids.size());
   for (const auto& p : model.parameters().all()) {
     NamedSlice slice;
-    slice.ours = {p.get()};
+    slice.parameters = {p.get()};
     const Mean mean = mean_of(slice, collector);
     if (mean.rows == 0) continue;
     out.importance[p->name].assign(mean.squares.begin(), mean.squares.end());
@@ -148,11 +148,11 @@ Result<Calibration> calibrate(const LoadedModel& loaded, const std::vector<int64
     if (mean.rows == 0) continue;
     double mean_square = 0;
     for (const double s : mean.squares) mean_square += s / static_cast<double>(mean.squares.size());
-    std::vector<float>& importance = out.importance[slice.theirs];
+    std::vector<float>& importance = out.importance[slice.tensor_name];
     // A column that the sample never used keeps a small importance.
     for (const double s : mean.squares)
       importance.push_back(static_cast<float>(s + 1e-3 * mean_square + 1e-12));
-    if (mean.gram.defined()) out.gram.emplace(slice.theirs, mean.gram);
+    if (mean.gram.defined()) out.gram.emplace(slice.tensor_name, mean.gram);
   }
   return out;
 }

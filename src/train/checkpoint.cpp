@@ -67,7 +67,7 @@ Status check_sums(const std::string& folder) {
   MAKAR_TRY(const Config marker, Config::read(folder, "complete.json"));
   for (const std::string& file : marker.keys()) {
     MAKAR_TRY(const std::string expected, marker.text(file));
-    if (file.find('/') != std::string::npos) return marker.wrong(file, "must be a file of the folder");
+    if (file.find('/') != std::string::npos) return marker.field_error(file, "must be a file of the folder");
     MAKAR_TRY(const std::string found, sha256_of_file(folder + "/" + file));
     if (found != expected)
       return error_at(folder + "/" + file,

@@ -79,11 +79,11 @@ TEST(Config, ErrorsNameFieldExpectedAndFound) {
   expect_error(c.texts("mixed"), "field 'mixed[0]' must be a string, found 1");
   expect_error(c.numbers("mixed", 0, 9), "field 'mixed[1]'");
   expect_error(c.integer_or("act", 1, 0, 9), "field 'act'");
-  EXPECT_EQ(c.wrong("hidden_size", "must divide by 3").text(),
+  EXPECT_EQ(c.field_error("hidden_size", "must divide by 3").text(),
             "m/config.json: field 'hidden_size' must divide by 3");
 }
 
-// As Python writes it; the saved form is valid JSON.
+// Python writes Infinity, which is not JSON; it is stored as a tagged object.
 TEST(Config, InfinityIsRead) {
   const auto c = Config::parse(
       R"({"limit": [0.0, Infinity], "low": -Infinity, "name": "Infinity \\\"-Infinity"})", "config.json");
@@ -101,22 +101,23 @@ TEST(Config, BrokenFilesAreErrors) {
   EXPECT_EQ(Config::read(folder / "none").error().kind, Error::Kind::kNotFound);
   EXPECT_NE(Config::read(folder.path()).error().text().find("has no config.json"), std::string::npos);
   EXPECT_NE(Config::read(folder.write("file", "")).error().text().find("is a file"), std::string::npos);
-  const auto with = [&](const std::string& text) {
+  const auto read_error = [&](const std::string& text) {
     folder.write("config.json", text);
     const auto result = Config::read(folder.path());
     return result.ok() ? std::string("ok") : result.error().text();
   };
-  EXPECT_EQ(with("{}"), "ok");
-  EXPECT_NE(with("").find("config.json: byte"), std::string::npos);
-  EXPECT_NE(with("[]").find("must be a JSON object, found a list of 0"), std::string::npos);
-  EXPECT_NE(with("{\"a\":1,\"a\":2}").find("given twice"), std::string::npos);
-  EXPECT_NE(with("{\"a\":1e999}").find("not valid JSON"), std::string::npos);
-  EXPECT_NE(with("{\"a\":\"\xff\"}").find("not valid JSON"), std::string::npos);
-  EXPECT_NE(with(std::string("{}\0{", 4)).find("zero byte"), std::string::npos);
-  EXPECT_NE(with(std::string(100, '[')).find("nested deeper than 32"), std::string::npos);
-  EXPECT_NE(with("\"" + std::string(17 << 20, 'x') + "\"").find("limit for this kind of file is 16777216"),
-            std::string::npos);
-  EXPECT_LT(with("\"" + std::string(1 << 20, 'x')).size(), 600u);
+  EXPECT_EQ(read_error("{}"), "ok");
+  EXPECT_NE(read_error("").find("config.json: byte"), std::string::npos);
+  EXPECT_NE(read_error("[]").find("must be a JSON object, found a list of 0"), std::string::npos);
+  EXPECT_NE(read_error("{\"a\":1,\"a\":2}").find("given twice"), std::string::npos);
+  EXPECT_NE(read_error("{\"a\":1e999}").find("not valid JSON"), std::string::npos);
+  EXPECT_NE(read_error("{\"a\":\"\xff\"}").find("not valid JSON"), std::string::npos);
+  EXPECT_NE(read_error(std::string("{}\0{", 4)).find("zero byte"), std::string::npos);
+  EXPECT_NE(read_error(std::string(100, '[')).find("nested deeper than 32"), std::string::npos);
+  EXPECT_NE(
+      read_error("\"" + std::string(17 << 20, 'x') + "\"").find("limit for this kind of file is 16777216"),
+      std::string::npos);
+  EXPECT_LT(read_error("\"" + std::string(1 << 20, 'x')).size(), 600u);
 }
 
 }  // namespace

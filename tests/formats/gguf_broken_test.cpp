@@ -1,4 +1,4 @@
-// Broken GGUF files: each gives a typed error with its place, without a crash and without large allocations.
+// Broken GGUF files: each is an error that names the file and the place in it.
 #include <gtest/gtest.h>
 
 #include "formats/gguf_bytes.h"
@@ -13,16 +13,16 @@ struct Broken {
 };
 
 template <class F>
-Broken with(const std::string& name, std::vector<std::string> expected, F&& change) {
+Broken broken_file(const std::string& name, std::vector<std::string> expected, F&& change) {
   GgufParts parts;
   change(parts);
   return {name, parts.join(), std::move(expected)};
 }
 Broken pair(const std::string& name, const std::string& bytes, std::vector<std::string> expected) {
-  return with(name, std::move(expected), [&](GgufParts& p) { p.pairs[1] = bytes; });
+  return broken_file(name, std::move(expected), [&](GgufParts& p) { p.pairs[1] = bytes; });
 }
 Broken info(const std::string& name, const std::string& bytes, std::vector<std::string> expected) {
-  return with(name, std::move(expected), [&](GgufParts& p) { p.infos[1] = bytes; });
+  return broken_file(name, std::move(expected), [&](GgufParts& p) { p.infos[1] = bytes; });
 }
 
 std::vector<Broken> headers() {
@@ -35,19 +35,22 @@ std::vector<Broken> headers() {
       {"a Git LFS pointer", "version https://git-lfs.github.com/spec/v1\n", {"git lfs pull"}},
       {"a zip", "PK\x03\x04zzzzzzzzzzzzzzzzzzzzz", {"not a GGUF file", "PK"}},
       {"safetensors", std::string("\x10\0\0\0\0\0\0\0{\"a\":{}}", 16), {"not a GGUF file"}},
-      with("the older GGML", {"not a GGUF file"}, [](GgufParts& p) { p.magic = "ggml"; }),
-      with("lower case", {"not a GGUF file"}, [](GgufParts& p) { p.magic = "gguf"; }),
-      with("version 0", {"byte 4", "version 0"}, [](GgufParts& p) { p.version = le<uint32_t>(0); }),
-      with("version 1", {"byte 4", "version 1"}, [](GgufParts& p) { p.version = le<uint32_t>(1); }),
-      with("version 4", {"byte 4", "version 4"}, [](GgufParts& p) { p.version = le<uint32_t>(4); }),
-      with("big-endian", {"byte 4", "big-endian"}, [](GgufParts& p) { p.version = le<uint32_t>(3u << 24); }),
-      with("2^62 tensors", {"byte 8", "the limit is"},
-           [](GgufParts& p) { p.tensor_count = int64_t{1} << 62; }),
-      with("2^40 keys", {"byte 16", "the limit is"}, [](GgufParts& p) { p.pair_count = int64_t{1} << 40; }),
-      with("a million tensors declared", {"x.gguf"}, [](GgufParts& p) { p.tensor_count = 1 << 20; }),
-      with("three keys declared, two present", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 3; }),
-      with("one key declared, two present", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 1; }),
-      with("three tensors declared, two present", {"x.gguf"}, [](GgufParts& p) { p.tensor_count = 3; }),
+      broken_file("the older GGML", {"not a GGUF file"}, [](GgufParts& p) { p.magic = "ggml"; }),
+      broken_file("lower case", {"not a GGUF file"}, [](GgufParts& p) { p.magic = "gguf"; }),
+      broken_file("version 0", {"byte 4", "version 0"}, [](GgufParts& p) { p.version = le<uint32_t>(0); }),
+      broken_file("version 1", {"byte 4", "version 1"}, [](GgufParts& p) { p.version = le<uint32_t>(1); }),
+      broken_file("version 4", {"byte 4", "version 4"}, [](GgufParts& p) { p.version = le<uint32_t>(4); }),
+      broken_file("big-endian", {"byte 4", "big-endian"},
+                  [](GgufParts& p) { p.version = le<uint32_t>(3u << 24); }),
+      broken_file("2^62 tensors", {"byte 8", "the limit is"},
+                  [](GgufParts& p) { p.tensor_count = int64_t{1} << 62; }),
+      broken_file("2^40 keys", {"byte 16", "the limit is"},
+                  [](GgufParts& p) { p.pair_count = int64_t{1} << 40; }),
+      broken_file("a million tensors declared", {"x.gguf"}, [](GgufParts& p) { p.tensor_count = 1 << 20; }),
+      broken_file("three keys declared, two present", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 3; }),
+      broken_file("one key declared, two present", {"x.gguf"}, [](GgufParts& p) { p.pair_count = 1; }),
+      broken_file("three tensors declared, two present", {"x.gguf"},
+                  [](GgufParts& p) { p.tensor_count = 3; }),
   };
   // Truncated at every byte of the header, and inside the tables and the data.
   for (size_t at = 5; at < 24; ++at)
@@ -139,7 +142,7 @@ std::vector<Broken> tensors() {
   return out;
 }
 
-TEST(GgufBroken, EveryFileIsATypedError) {
+TEST(GgufBroken, EveryBrokenFileIsAnErrorWithItsPlace) {
   size_t count = 0;
   for (const auto& list : {headers(), values(), tensors()})
     for (const Broken& one : list) {

@@ -1,4 +1,4 @@
-// A model in several GGUF files, and everything that can be wrong with the set.
+// A model split over several GGUF files: reading it, and errors in the set of files.
 #include "formats/gguf_split.h"
 
 #include <gtest/gtest.h>
@@ -10,12 +10,10 @@
 namespace makar {
 namespace {
 
-// Three files of one tensor each, "t0" to "t2", whose value is its number.
-class Parts : public testing::Test {
+// Three files of one tensor each, "t0" to "t2", whose first value is its index.
+class GgufSplitFiles : public testing::Test {
  protected:
-  std::string path(int i, const std::string& stem = "m") const {
-    return folder_ / fmt::format("{}-{:05}-of-00003.gguf", stem, i + 1);
-  }
+  std::string path(int i) const { return folder_ / fmt::format("m-{:05}-of-00003.gguf", i + 1); }
   void write(int i, int number, int count, const std::string& tensor, int declared = 3) {
     GgufFields fields;
     if (i == 0) fields.set("general.architecture", GgufValue::text("llama"));
@@ -39,30 +37,30 @@ class Parts : public testing::Test {
   ScratchFolder folder_;
 };
 
-TEST_F(Parts, ReadAsOneFile) {
-  const auto whole = Gguf::open(path(0));
-  ASSERT_TRUE(whole.ok()) << whole.error().text();
-  EXPECT_EQ((*whole)->fields().list().size(), 1u);  // no split keys are left
-  ASSERT_EQ((*whole)->tensors().size(), 3u);
+TEST_F(GgufSplitFiles, ReadAsOneFile) {
+  const auto model = Gguf::open(path(0));
+  ASSERT_TRUE(model.ok()) << model.error().text();
+  EXPECT_EQ((*model)->fields().list().size(), 1u);  // no split keys are left
+  ASSERT_EQ((*model)->tensors().size(), 3u);
   for (int i = 0; i < 3; ++i) {
-    const GgufTensor* t = (*whole)->find("t" + std::to_string(i));
+    const GgufTensor* t = (*model)->find("t" + std::to_string(i));
     ASSERT_TRUE(t);
-    EXPECT_EQ((*whole)->view(*t).f32()[0], static_cast<float>(i));
+    EXPECT_EQ((*model)->view(*t).f32()[0], static_cast<float>(i));
   }
 }
 
-TEST_F(Parts, OpeningAnotherFileNamesTheFirst) {
+TEST_F(GgufSplitFiles, OpeningAnotherFileNamesTheFirst) {
   expect_error(path(1), {"file 2 of 3", "m-00001-of-00003.gguf"});
 }
-TEST_F(Parts, AMissingFileIsNamed) {
+TEST_F(GgufSplitFiles, AMissingFileIsNamed) {
   std::filesystem::remove(path(2));
   expect_error(path(0), {"m-00003-of-00003.gguf", "is missing"});
 }
-TEST_F(Parts, AWrongFileNameIsAnError) {
+TEST_F(GgufSplitFiles, AWrongFileNameIsAnError) {
   std::filesystem::rename(path(0), folder_ / "x.gguf");
   expect_error(folder_ / "x.gguf", {"x.gguf", "-00001-of-00003.gguf"});
 }
-TEST_F(Parts, FilesThatDisagreeAreErrors) {
+TEST_F(GgufSplitFiles, FilesThatDisagreeAreErrors) {
   write(1, 2, 3, "t1");
   expect_error(path(0), {"m-00002-of-00003.gguf", "must be file 2 of 3"});
   write(1, 1, 4, "t1");
@@ -75,7 +73,7 @@ TEST_F(Parts, FilesThatDisagreeAreErrors) {
   write(0, 0, 100000000, "t0");
   expect_error(path(0), {"at most 4096"});
 }
-TEST_F(Parts, ABrokenFileIsNamed) {
+TEST_F(GgufSplitFiles, ABrokenFileIsNamed) {
   folder_.write("m-00002-of-00003.gguf", "GGUF");
   expect_error(path(0), {"m-00002-of-00003.gguf", "truncated"});
 }

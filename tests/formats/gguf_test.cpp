@@ -79,8 +79,8 @@ TEST(Gguf, EveryKindOfValueRoundTrips) {
   for (const GgufTensor& t : (*file)->tensors()) sources.push_back(source(t.name, (*file)->view(t)));
   ASSERT_TRUE(write_gguf(folder / "copy.gguf", f, sources).ok());
   std::string copy = *read_file(folder / "copy.gguf");
-  const auto again = Gguf::open(folder / "copy.gguf");
-  ASSERT_TRUE(again.ok()) << again.error().text();
+  const auto reopened = Gguf::open(folder / "copy.gguf");
+  ASSERT_TRUE(reopened.ok()) << reopened.error().text();
   copy.resize(bytes.size());  // the writer also pads after the last tensor
   std::string original = bytes;
   const size_t gap = original.size() - 108 + 68;  // the content of the padding between tensors is not defined
@@ -120,15 +120,15 @@ TEST(Gguf, TheGoldenFilesOfLlamaCppOpen) {
   const char* assets = std::getenv("MAKAR_ASSETS");
   const std::string folder = std::string(assets ? assets : "../shared/assets") + "/../golden/gguf";
   if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
-  int opened = 0;
+  int file_count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() != ".gguf") continue;
     const auto file = Gguf::open(entry.path().string());
     ASSERT_TRUE(file.ok()) << file.error().text();
     EXPECT_EQ((*file)->tensors().size(), 12u);
-    ++opened;
+    ++file_count;
   }
-  EXPECT_EQ(opened, 14);
+  EXPECT_EQ(file_count, 14);
 }
 
 }  // namespace

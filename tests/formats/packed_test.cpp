@@ -26,7 +26,7 @@ Tensor bytes(const Shape& shape, uint64_t salt) {
     t.data<uint8_t>()[i] = static_cast<uint8_t>((v = v * 1664525u + 1013904223u) >> 24);
   return t;
 }
-Tensor halves(const Shape& shape) {
+Tensor f16_scales(const Shape& shape) {
   Tensor t = Tensor::empty(shape, DType::kF16);
   for (int64_t i = 0; i < t.count(); ++i)
     t.data<uint16_t>()[i] = to_f16(0.01f + 0.003f * static_cast<float>(i % 17));
@@ -51,26 +51,26 @@ struct IntegerCase {
   PackedMethod method;
   int64_t bits, group;
   bool centred, index;
-  DType form;
+  DType type;
 };
 
 void check_integers(const IntegerCase& c) {
   constexpr int64_t kIn = 64, kOut = 16;
-  const int64_t each = 32 / c.bits, groups = kIn / c.group;
+  const int64_t per_word = 32 / c.bits, groups = kIn / c.group;
   const bool gptq = c.method == PackedMethod::kGptq;
   PackedScheme scheme{c.method, c.bits, c.group};
   Parts parts;
-  parts["qweight"] = words(gptq ? Shape{kIn / each, kOut} : Shape{kIn, kOut / each}, 1);
-  parts["qzeros"] = words({groups, kOut / each}, 2);
+  parts["qweight"] = words(gptq ? Shape{kIn / per_word, kOut} : Shape{kIn, kOut / per_word}, 1);
+  parts["qzeros"] = words({groups, kOut / per_word}, 2);
   const uint32_t mask = (1u << c.bits) - 1, centre = 1u << (c.bits - 1);
   if (c.centred)
     for (int64_t i = 0; i < parts["qzeros"].count(); ++i) {
       uint32_t word = 0;
-      for (int64_t k = 0; k < each; ++k)
+      for (int64_t k = 0; k < per_word; ++k)
         word |= (gptq ? centre - 1 : centre) << (static_cast<uint32_t>(k * c.bits));
       parts["qzeros"].data<uint32_t>()[i] = word;
     }
-  parts["scales"] = halves({groups, kOut});
+  parts["scales"] = f16_scales({groups, kOut});
   if (c.index) {
     Tensor g = Tensor::empty({kIn}, DType::kI32);
     for (int64_t i = 0; i < kIn; ++i) g.data<int32_t>()[i] = static_cast<int32_t>(i * 7 % groups);
@@ -79,29 +79,31 @@ void check_integers(const IntegerCase& c) {
   PackedMatrix matrix{{{"g_idx", "x.g_idx"}}, {kOut, kIn}, ""};
   const auto t = decode_packed(scheme, matrix, parts, "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
-  EXPECT_EQ(t->dtype(), c.form);
+  EXPECT_EQ(t->dtype(), c.type);
   // AutoAWQ's order of columns in a word.
   const int order4[] = {0, 2, 4, 6, 1, 3, 5, 7}, order8[] = {0, 2, 1, 3};
-  const auto from = [&](uint32_t word, int64_t column) {
-    int64_t place = column;
+  const auto extract = [&](uint32_t word, int64_t column) {
+    int64_t position = column;
     if (!gptq)
-      for (int64_t k = 0; k < each; ++k)
-        if ((c.bits == 4 ? order4[k] : order8[k]) == column) place = k;
-    return (word >> (static_cast<uint32_t>(place * c.bits))) & mask;
+      for (int64_t k = 0; k < per_word; ++k)
+        if ((c.bits == 4 ? order4[k] : order8[k]) == column) position = k;
+    return (word >> (static_cast<uint32_t>(position * c.bits))) & mask;
   };
   for (int64_t o = 0; o < kOut; ++o)
     for (int64_t i = 0; i < kIn; ++i) {
       const int64_t g = c.index ? parts["g_idx"].data<int32_t>()[i] : i / c.group;
       const uint32_t q =
-          gptq ? (parts["qweight"].data<uint32_t>()[i / each * kOut + o] >>
-                  (static_cast<uint32_t>(i % each * c.bits))) &
+          gptq ? (parts["qweight"].data<uint32_t>()[i / per_word * kOut + o] >>
+                  (static_cast<uint32_t>(i % per_word * c.bits))) &
                      mask
-               : from(parts["qweight"].data<uint32_t>()[i * (kOut / each) + o / each], o % each);
-      uint32_t z = from(parts["qzeros"].data<uint32_t>()[g * (kOut / each) + o / each], o % each);
+               : extract(parts["qweight"].data<uint32_t>()[i * (kOut / per_word) + o / per_word],
+                         o % per_word);
+      uint32_t z =
+          extract(parts["qzeros"].data<uint32_t>()[g * (kOut / per_word) + o / per_word], o % per_word);
       if (gptq) z = (z + 1) & mask;
-      const float want = from_f16(parts["scales"].data<uint16_t>()[g * kOut + o]) *
-                         static_cast<float>(static_cast<int>(q) - static_cast<int>(z));
-      ASSERT_EQ(value(*t, o * kIn + i), want) << o << ", " << i;
+      const float expected = from_f16(parts["scales"].data<uint16_t>()[g * kOut + o]) *
+                             static_cast<float>(static_cast<int>(q) - static_cast<int>(z));
+      ASSERT_EQ(value(*t, o * kIn + i), expected) << o << ", " << i;
     }
 }
 
@@ -128,7 +130,7 @@ TEST(Packed, AGroupThatDoesNotExistIsAnError) {
   index.data<int32_t>()[3] = 1;
   const Parts parts = {{"qweight", words({4, 8}, 1)},
                        {"qzeros", words({1, 1}, 1)},
-                       {"scales", halves({1, 8})},
+                       {"scales", f16_scales({1, 8})},
                        {"g_idx", index}};
   const auto t =
       decode_packed({PackedMethod::kGptq, 4, 32}, {{{"g_idx", "x.g_idx"}}, {8, 32}, ""}, parts, "test");
@@ -140,13 +142,13 @@ TEST(Packed, Fp8FollowsItsFormula) {
   // All 256 codes: sign, 4 bits of exponent with bias 7, 3 of mantissa; 0x7f is NaN.
   for (int code = 0; code < 256; ++code) {
     const int e = code >> 3 & 15, m = code & 7;
-    double want = e == 0 ? m / 512.0 : std::ldexp(1 + m / 8.0, e - 7);
-    if (code & 0x80) want = -want;
+    double expected = e == 0 ? m / 512.0 : std::ldexp(1 + m / 8.0, e - 7);
+    if (code & 0x80) expected = -expected;
     const float got = from_f8_e4m3(static_cast<uint8_t>(code));
     if (e == 15 && m == 7)
       EXPECT_TRUE(std::isnan(got));
     else
-      EXPECT_EQ(got, static_cast<float>(want)) << code;
+      EXPECT_EQ(got, static_cast<float>(expected)) << code;
   }
   Tensor weight = Tensor::empty({3, 5}, DType::kF8_E4M3);
   for (int64_t i = 0; i < 15; ++i) weight.data<uint8_t>()[i] = static_cast<uint8_t>(0x30 + i);
@@ -179,9 +181,9 @@ TEST(Packed, Mxfp4FollowsItsFormula) {
     EXPECT_EQ(t->dtype(), exponent == 20 ? DType::kBF16 : DType::kQ8_0);
     for (int64_t i = 0; i < t->count(); ++i) {
       const int nibble = blocks.data<uint8_t>()[i / 2] >> (i % 2 * 4) & 15;
-      const float want = (nibble & 8 ? -1.0f : 1.0f) * e2m1[nibble & 7] *
-                         std::ldexp(1.0f, static_cast<int>(scales.data<uint8_t>()[i / 32]) - 127);
-      ASSERT_EQ(value(*t, i), want) << i;
+      const float expected = (nibble & 8 ? -1.0f : 1.0f) * e2m1[nibble & 7] *
+                             std::ldexp(1.0f, static_cast<int>(scales.data<uint8_t>()[i / 32]) - 127);
+      ASSERT_EQ(value(*t, i), expected) << i;
     }
   }
 }
@@ -199,35 +201,36 @@ TEST(Packed, BitsAndBytesFollowsItsFormulas) {
   Tensor table = Tensor::empty({16}), nested = Tensor::empty({256});
   for (int i = 0; i < 16; ++i) table.f32()[i] = std::sin(static_cast<float>(i));
   for (int i = 0; i < 256; ++i) nested.f32()[i] = 0.01f * static_cast<float>(i);
-  const Tensor weight = bytes({16 * 8 / 2, 1}, 3), largest = bytes({8}, 4);
-  const Tensor outer = Tensor::from({2}, std::vector<float>{0.7f, 1.3f});
+  const Tensor weight = bytes({16 * 8 / 2, 1}, 3), stored_absmax = bytes({8}, 4);
+  const Tensor nested_absmax = Tensor::from({2}, std::vector<float>{0.7f, 1.3f});
   const Json state = {{"quant_type", "nf4"},
                       {"blocksize", 16},
                       {"shape", {16, 8}},
                       {"nested_blocksize", 4},
                       {"nested_offset", 0.25}};
   PackedMatrix matrix{{{"state", "x"}}, {16, 8}, ""};
-  Parts parts = {{"weight", weight},     {"absmax", largest},      {"map", table},
-                 {"nested_map", nested}, {"nested_absmax", outer}, {"state", json_tensor(state)}};
+  Parts parts = {{"weight", weight},     {"absmax", stored_absmax},        {"map", table},
+                 {"nested_map", nested}, {"nested_absmax", nested_absmax}, {"state", json_tensor(state)}};
   const auto t = decode_packed(s, matrix, parts, "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
   for (int64_t i = 0; i < 128; ++i) {
     const int nibble = i % 2 ? weight.data<uint8_t>()[i / 2] & 15 : weight.data<uint8_t>()[i / 2] >> 4;
-    const float most = nested.f32()[largest.data<uint8_t>()[i / 16]] * outer.f32()[i / 64] + 0.25f;
-    ASSERT_EQ(t->f32()[i], table.f32()[nibble] * most) << i;
+    const float absmax =
+        nested.f32()[stored_absmax.data<uint8_t>()[i / 16]] * nested_absmax.f32()[i / 64] + 0.25f;
+    ASSERT_EQ(t->f32()[i], table.f32()[nibble] * absmax) << i;
   }
   parts["state"] =
       json_tensor({{"blocksize", 16}, {"shape", {16, 9}}, {"nested_blocksize", 4}, {"nested_offset", 0.25}});
   EXPECT_FALSE(decode_packed(s, matrix, parts, "test").ok());
-  Tensor eight = Tensor::empty({2, 3}, DType::kI8);
-  for (int i = 0; i < 6; ++i) eight.data<int8_t>()[i] = static_cast<int8_t>(i * 50 - 127);
+  Tensor int8_weight = Tensor::empty({2, 3}, DType::kI8);
+  for (int i = 0; i < 6; ++i) int8_weight.data<int8_t>()[i] = static_cast<int8_t>(i * 50 - 127);
   const Tensor scb = Tensor::from({2}, std::vector<float>{1.5f, 0.3f});
-  const auto rows = decode_packed(s, matrix, {{"weight", eight}, {"SCB", scb}}, "test");
+  const auto int8_decoded = decode_packed(s, matrix, {{"weight", int8_weight}, {"SCB", scb}}, "test");
   for (int i = 0; i < 6; ++i)
-    EXPECT_FLOAT_EQ(rows->f32()[i], static_cast<float>(i * 50 - 127) * scb.f32()[i / 3] / 127.0f);
+    EXPECT_FLOAT_EQ(int8_decoded->f32()[i], static_cast<float>(i * 50 - 127) * scb.f32()[i / 3] / 127.0f);
 }
 
-TEST(Packed, SchemesAreReadAndRefused) {
+TEST(Packed, ReadsSchemesAndRefusesUnsupportedOnes) {
   const auto read = [](const Json& q) {
     return read_packed_scheme(Config(Json{{"quantization_config", q}}, "config.json"));
   };
@@ -241,9 +244,9 @@ TEST(Packed, SchemesAreReadAndRefused) {
                         Json{{"quant_method", "gptq"}, {"bits", 4}, {"group_size", 0}},
                         Json{{"quant_method", "awq"}, {"bits", 4}, {"version", "gemv"}},
                         Json{{"quant_method", "fp8"}, {"weight_block_size", {128}}}, Json{{"bits", 4}}}) {
-    const auto bad = read(q);
-    ASSERT_FALSE(bad.ok()) << q.dump();
-    EXPECT_NE(bad.error().text().find("quantization_config"), std::string::npos) << bad.error().text();
+    const auto scheme = read(q);
+    ASSERT_FALSE(scheme.ok()) << q.dump();
+    EXPECT_NE(scheme.error().text().find("quantization_config"), std::string::npos) << scheme.error().text();
   }
 }
 

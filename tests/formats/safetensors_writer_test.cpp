@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-Tensor bytes_of(const Shape& shape, DType type, int seed) {
+Tensor pattern_tensor(const Shape& shape, DType type, int seed) {
   Tensor t = Tensor::empty(shape, type);
   for (size_t i = 0; i < t.bytes(); ++i) t.raw()[i] = static_cast<std::byte>(i * 7 + seed);
   return t;
@@ -17,13 +17,14 @@ Tensor bytes_of(const Shape& shape, DType type, int seed) {
 
 TEST(SafetensorsWriter, RoundTripKeepsBytesOrderAndAlignment) {
   ScratchFolder folder;
-  const std::vector<NamedTensor> tensors = {{"z \"quoted\" \\ \xc3\xa9\n", bytes_of({3}, DType::kU8, 1)},
-                                            {"half", bytes_of({1, 3}, DType::kF16, 2)},
-                                            {"a", bytes_of({2, 2}, DType::kF32, 3)},
-                                            {"long", bytes_of({5}, DType::kI64, 4)},
-                                            {"scalar", bytes_of({}, DType::kF64, 5)},
-                                            {"none", bytes_of({0, 4}, DType::kBF16, 6)},
-                                            {"flags", bytes_of({3}, DType::kBool, 7)}};
+  const std::vector<NamedTensor> tensors = {
+      {"z \"quoted\" \\ \xc3\xa9\n", pattern_tensor({3}, DType::kU8, 1)},
+      {"half", pattern_tensor({1, 3}, DType::kF16, 2)},
+      {"a", pattern_tensor({2, 2}, DType::kF32, 3)},
+      {"long", pattern_tensor({5}, DType::kI64, 4)},
+      {"scalar", pattern_tensor({}, DType::kF64, 5)},
+      {"none", pattern_tensor({0, 4}, DType::kBF16, 6)},
+      {"flags", pattern_tensor({3}, DType::kBool, 7)}};
   const std::string path = folder / "m.safetensors";
   ASSERT_TRUE(write_safetensors(path, tensors).ok());
   const auto opened = Safetensors::open(path);
@@ -37,10 +38,10 @@ TEST(SafetensorsWriter, RoundTripKeepsBytesOrderAndAlignment) {
     const auto* entry = file.entry(name);
     ASSERT_NE(entry, nullptr);
     EXPECT_EQ(entry->begin % size_of(entry->dtype), 0u);
-    const Tensor back = *file.tensor(name);
-    EXPECT_EQ(back.dtype(), tensor.dtype());
-    EXPECT_EQ(back.shape(), tensor.shape());
-    EXPECT_EQ(std::memcmp(back.raw(), tensor.raw(), tensor.bytes()), 0);
+    const Tensor reread = *file.tensor(name);
+    EXPECT_EQ(reread.dtype(), tensor.dtype());
+    EXPECT_EQ(reread.shape(), tensor.shape());
+    EXPECT_EQ(std::memcmp(reread.raw(), tensor.raw(), tensor.bytes()), 0);
   }
   uint64_t length = 0;
   std::memcpy(&length, read_file(path)->data(), 8);
@@ -49,8 +50,8 @@ TEST(SafetensorsWriter, RoundTripKeepsBytesOrderAndAlignment) {
 
 TEST(SafetensorsWriter, SameTensorsGiveSameBytes) {
   ScratchFolder folder;
-  const std::vector<NamedTensor> tensors = {{"b", bytes_of({3}, DType::kF32, 1)},
-                                            {"a", bytes_of({3}, DType::kF16, 1)}};
+  const std::vector<NamedTensor> tensors = {{"b", pattern_tensor({3}, DType::kF32, 1)},
+                                            {"a", pattern_tensor({3}, DType::kF16, 1)}};
   ASSERT_TRUE(write_safetensors(folder / "1", tensors).ok());
   ASSERT_TRUE(write_safetensors(folder / "2", tensors).ok());
   EXPECT_EQ(*read_file(folder / "1"), *read_file(folder / "2"));
@@ -76,7 +77,7 @@ TEST(SafetensorsWriter, RefusesBadNames) {
   EXPECT_FALSE(folder.has("m.tmp"));
 }
 
-TEST(SafetensorsWriter, AFailedWriteLeavesTheOldFile) {
+TEST(SafetensorsWriter, FailedWritesLeaveNoTemporaryFile) {
   ScratchFolder folder;
   const std::vector<NamedTensor> one = {{"w", Tensor::zeros({1})}};
   EXPECT_FALSE(write_safetensors(folder / "no/such/m", one).ok());
@@ -87,13 +88,13 @@ TEST(SafetensorsWriter, AFailedWriteLeavesTheOldFile) {
   EXPECT_TRUE(Safetensors::open(folder / "m").ok());
 }
 
-TEST(SafetensorsWriter, ReplacesAMappedFileUnderItsReaders) {
+TEST(SafetensorsWriter, ReplacingAFileKeepsMappedViewsValid) {
   ScratchFolder folder;
   const std::vector<NamedTensor> before = {{"w", Tensor::full({4}, 1)}},
                                  after = {{"w", Tensor::full({2}, 2)}};
   ASSERT_TRUE(write_safetensors(folder / "m", before).ok());
-  const auto old = Safetensors::open(folder / "m");
-  const Tensor view = *(*old)->tensor("w");
+  const auto old_file = Safetensors::open(folder / "m");
+  const Tensor view = *(*old_file)->tensor("w");
   ASSERT_TRUE(write_safetensors(folder / "m", after).ok());
   EXPECT_EQ(view.f32()[3], 1.0f);
   EXPECT_EQ((*Safetensors::open(folder / "m"))->tensor("w")->f32()[1], 2.0f);

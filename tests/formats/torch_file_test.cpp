@@ -25,25 +25,26 @@ void expect_error(const std::string& bytes, const std::string& message) {
   EXPECT_NE(file.error().text().find(message), std::string::npos) << file.error().text();
 }
 
-// --- a file of the older format, built by hand ---
+// --- a file of the older format, built from pickle instructions ---
 
 std::string text(const std::string& s) {
   const auto n = static_cast<uint32_t>(s.size());
   return "X" + std::string(reinterpret_cast<const char*>(&n), 4) + s;
 }
-std::string small(int v) { return {'K', static_cast<char>(v)}; }
-const std::string kStart = "\x80\x02", kMagic = kStart + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
-                  kVersion = kStart + "M\xe9\x03.", kMachine = kStart + "}.";
+std::string small_integer(int v) { return {'K', static_cast<char>(v)}; }
+const std::string kProtocol2 = "\x80\x02",
+                  kMagic = kProtocol2 + "\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
+                  kVersion = kProtocol2 + "M\xe9\x03.", kMachine = kProtocol2 + "}.";
 const std::string kRebuild = "ctorch._utils\n_rebuild_tensor_v2\n";
 
 std::string storage(int count, const std::string& type = "FloatStorage") {
-  return "(" + text("storage") + "ctorch\n" + type + "\n" + text("0") + text("cpu") + small(count) + "Nt" +
-         "Q";
+  return "(" + text("storage") + "ctorch\n" + type + "\n" + text("0") + text("cpu") + small_integer(count) +
+         "Nt" + "Q";
 }
 // A state dict with the tensor "w" of six values 0 .. 5.
 std::string file_of(const std::string& tensor) {
-  std::string bytes = kMagic + kVersion + kMachine + kStart + "}" + text("w") + tensor + "s." + kStart + "]" +
-                      text("0") + "a.";
+  std::string bytes = kMagic + kVersion + kMachine + kProtocol2 + "}" + text("w") + tensor + "s." +
+                      kProtocol2 + "]" + text("0") + "a.";
   const int64_t count = 6;
   bytes.append(reinterpret_cast<const char*>(&count), 8);
   for (int i = 0; i < 6; ++i) {
@@ -52,9 +53,9 @@ std::string file_of(const std::string& tensor) {
   }
   return bytes;
 }
-std::string tensor_of(const std::string& stored, int offset, const std::string& size,
+std::string tensor_of(const std::string& storage_bytes, int offset, const std::string& size,
                       const std::string& stride) {
-  return kRebuild + "(" + stored + small(offset) + size + stride + "\x89}tR";
+  return kRebuild + "(" + storage_bytes + small_integer(offset) + size + stride + "\x89}tR";
 }
 
 TEST(TorchFile, BothContainersHoldTheSameTensors) {
@@ -78,58 +79,62 @@ TEST(TorchFile, CodeIsRefusedByName) {
   EXPECT_NE(file.error().text().find("posix.system"), std::string::npos) << file.error().text();
   for (const char* name : {"builtins\neval", "os\nsystem", "torch\nload", "torch._utils\n_rebuild_tensor_v9",
                            "torch.storage\n_load_from_bytes", "nt\nsystem"}) {
-    std::string dotted = name;
-    dotted[dotted.find('\n')] = '.';
-    expect_error(kMagic + kVersion + kMachine + kStart + "c" + name + "\n" + text("x") + "\x85R.", dotted);
+    std::string dotted_name = name;
+    dotted_name[dotted_name.find('\n')] = '.';
+    expect_error(kMagic + kVersion + kMachine + kProtocol2 + "c" + name + "\n" + text("x") + "\x85R.",
+                 dotted_name);
     // The same name from the stack.
-    const std::string full = name;
-    const size_t cut = full.find('\n');
-    expect_error(kMagic + kVersion + kMachine + "\x80\x04" + text(full.substr(0, cut)) +
-                     text(full.substr(cut + 1)) + "\x93" + text("x") + "\x85R.",
-                 dotted);
+    const std::string function = name;
+    const size_t separator = function.find('\n');
+    expect_error(kMagic + kVersion + kMachine + "\x80\x04" + text(function.substr(0, separator)) +
+                     text(function.substr(separator + 1)) + "\x93" + text("x") + "\x85R.",
+                 dotted_name);
   }
   for (const char* op : {"(ios\nsystem\n.", "(\x81.", "(o.", "\x82\x01."})
-    expect_error(kMagic + kVersion + kMachine + kStart + op, "creates an object");
+    expect_error(kMagic + kVersion + kMachine + kProtocol2 + op, "creates an object");
 }
 
-TEST(TorchFile, StridesAreFollowed) {
-  const std::string two_three = small(2) + small(3) + "\x86", one_two = small(1) + small(2) + "\x86";
+TEST(TorchFile, StridesAreApplied) {
+  const std::string two_three = small_integer(2) + small_integer(3) + "\x86",
+                    one_two = small_integer(1) + small_integer(2) + "\x86";
   const auto file = parse(file_of(tensor_of(storage(6), 0, two_three, one_two)));
   ASSERT_TRUE(file.ok()) << file.error().text();
   const auto w = (*file)->tensor("w");
   ASSERT_TRUE(w.ok());
   EXPECT_EQ(w->shape(), (Shape{2, 3}));
-  const float want[] = {0, 2, 4, 1, 3, 5};  // the transposed matrix of 0 .. 5
-  for (int i = 0; i < 6; ++i) EXPECT_EQ(w->f32()[i], want[i]);
+  const float expected[] = {0, 2, 4, 1, 3, 5};  // the transposed matrix of 0 .. 5
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(w->f32()[i], expected[i]);
 }
 
 TEST(TorchFile, TensorsStayInsideTheirStorage) {
-  const std::string six = small(6) + "\x85", one = small(1) + "\x85", two = small(2) + "\x85",
-                    zero = small(0) + "\x85";
-  expect_error(file_of(tensor_of(storage(6), 1, six, one)), "after the end of its storage");
-  expect_error(file_of(tensor_of(storage(6), 0, small(4) + "\x85", two)), "after the end of its storage");
+  const std::string six = small_integer(6) + "\x85", one = small_integer(1) + "\x85",
+                    two = small_integer(2) + "\x85", zero = small_integer(0) + "\x85";
+  expect_error(file_of(tensor_of(storage(6), 1, six, one)), "past the end of its storage");
+  expect_error(file_of(tensor_of(storage(6), 0, small_integer(4) + "\x85", two)),
+               "past the end of its storage");
   expect_error(file_of(tensor_of(storage(7), 0, six, one)), "too short");
-  expect_error(file_of(tensor_of(storage(6), 0, small(100) + "\x85", zero)),
+  expect_error(file_of(tensor_of(storage(6), 0, small_integer(100) + "\x85", zero)),
                "more elements than its storage");
-  expect_error(file_of(tensor_of(storage(6), 0, six, small(1) + small(1) + "\x86")), "stride");
+  expect_error(file_of(tensor_of(storage(6), 0, six, small_integer(1) + small_integer(1) + "\x86")),
+               "stride");
   expect_error(file_of(tensor_of(storage(6, "ComplexFloatStorage"), 0, six, one)),
                "torch.ComplexFloatStorage");
-  expect_error(file_of(small(3)), "is not used by a tensor");
-  expect_error(kMagic + kVersion + kMachine + kStart + "].", "download");
-  expect_error(kStart + "].", "not written by torch.save");
+  expect_error(file_of(small_integer(3)), "is not used by a tensor");
+  expect_error(kMagic + kVersion + kMachine + kProtocol2 + "].", "download");
+  expect_error(kProtocol2 + "].", "not written by torch.save");
 }
 
 // Every mutated file gives an error, or tensors that can be read to the last byte.
-TEST(TorchFile, MutatedFilesGiveErrors) {
+TEST(TorchFile, MutatedFilesGiveErrorsOrTensors) {
   int refused = 0;
   for (const char* name : {"pickle-zip", "pickle-legacy", "pickle-hostile"}) {
-    const std::string good = *read_file(golden(name));
+    const std::string valid = *read_file(golden(name));
     for (uint64_t seed = 0; seed < 200; ++seed) {
       const Rng rng(seed, Purpose::kSynthetic);
       const auto draw = [&](uint64_t i, size_t below) {
         return static_cast<size_t>(rng.uniform(i) * static_cast<float>(below));
       };
-      std::string bytes = good;
+      std::string bytes = valid;
       // The pickle is at the start of both containers, the zip directory at the end.
       const size_t head = std::min<size_t>(bytes.size(), 6000);
       for (uint64_t k = 0; k < 1 + seed % 5; ++k) {

@@ -45,7 +45,7 @@ TEST(Weights, AreSavedInOneFile) {
   expect_six(folder.path());
 }
 
-TEST(Weights, AreSavedInShardsAndBackInOneFile) {
+TEST(Weights, SavingRemovesTheFilesOfTheLastSave) {
   ScratchFolder folder;
   ASSERT_TRUE(save_weights(folder.path(), six_tensors(), 32).ok());  // two tensors of 16 bytes per shard
   EXPECT_TRUE(folder.has("model-00001-of-00003.safetensors"));
@@ -74,7 +74,7 @@ TEST(Weights, RefusesANameInTwoShards) {
   EXPECT_FALSE(save_weights(folder.path(), tensors, 32).ok());
 }
 
-TEST(Weights, FoldersWithoutWeightsNameTheCure) {
+TEST(Weights, FoldersWithoutWeightsAreErrors) {
   using Kind = Error::Kind;
   ScratchFolder folder;
   expect_error(WeightFiles::open(folder / "none"), "no such file or folder", Kind::kNotFound);
@@ -94,28 +94,29 @@ TEST(Weights, FoldersWithoutWeightsNameTheCure) {
 TEST(Weights, BrokenIndexesAreErrors) {
   using Kind = Error::Kind;
   ScratchFolder folder;
-  const auto with = [&](const std::string& text) {
+  const auto open_with_index = [&](const std::string& text) {
     folder.write("model.safetensors.index.json", text);
     return WeightFiles::open(folder.path());
   };
-  expect_error(with(""), "not valid JSON", Kind::kInvalid);
-  expect_error(with("[]"), "must be a JSON object, found array", Kind::kInvalid);
-  expect_error(with("{}"), "has no field 'weight_map'", Kind::kInvalid);
-  expect_error(with(index_of("[]")), "weight_map must be an object", Kind::kInvalid);
-  expect_error(with(index_of("{}")), "weight_map is empty", Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":3}")), "must be a string, found number", Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"a.safetensors\",\"w\":\"b.safetensors\"}")), "given twice",
+  expect_error(open_with_index(""), "not valid JSON", Kind::kInvalid);
+  expect_error(open_with_index("[]"), "must be a JSON object, found array", Kind::kInvalid);
+  expect_error(open_with_index("{}"), "has no field 'weight_map'", Kind::kInvalid);
+  expect_error(open_with_index(index_of("[]")), "weight_map must be an object", Kind::kInvalid);
+  expect_error(open_with_index(index_of("{}")), "weight_map is empty", Kind::kInvalid);
+  expect_error(open_with_index(index_of("{\"w\":3}")), "must be a string, found number", Kind::kInvalid);
+  expect_error(open_with_index(index_of("{\"w\":\"a.safetensors\",\"w\":\"b.safetensors\"}")), "given twice",
                Kind::kInvalid);
   for (const char* name :
        {"../x.safetensors", "/etc/x.safetensors", "a/b.safetensors", "..", "a\\\\b.safetensors"})
-    expect_error(with(index_of(fmt::format("{{\"w\":\"{}\"}}", name))), "not a plain file name",
+    expect_error(open_with_index(index_of(fmt::format("{{\"w\":\"{}\"}}", name))), "not a plain file name",
                  Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"\"}")), "is empty", Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"a\\u0000.safetensors\"}")), "not a valid file name", Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"" + std::string(300, 'a') + ".safetensors\"}")), "not a valid",
+  expect_error(open_with_index(index_of("{\"w\":\"\"}")), "is empty", Kind::kInvalid);
+  expect_error(open_with_index(index_of("{\"w\":\"a\\u0000.safetensors\"}")), "not a valid file name",
                Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"a.bin\"}")), "not a .safetensors file", Kind::kInvalid);
-  expect_error(with(index_of("{\"w\":\"a.safetensors\"}")), "1 of them are not in the folder",
+  expect_error(open_with_index(index_of("{\"w\":\"" + std::string(300, 'a') + ".safetensors\"}")),
+               "not a valid", Kind::kInvalid);
+  expect_error(open_with_index(index_of("{\"w\":\"a.bin\"}")), "not a .safetensors file", Kind::kInvalid);
+  expect_error(open_with_index(index_of("{\"w\":\"a.safetensors\"}")), "1 of them are not in the folder",
                Kind::kNotFound);
 }
 
@@ -124,21 +125,21 @@ TEST(Weights, ShardsMustMatchTheIndex) {
   ScratchFolder folder;
   folder.write("a.safetensors", file_of("x"));
   folder.write("b.safetensors", file_of("y"));
-  const auto with = [&](const std::string& map) {
+  const auto open_with_map = [&](const std::string& map) {
     folder.write("model.safetensors.index.json", index_of(map));
     return WeightFiles::open(folder.path());
   };
-  EXPECT_TRUE(with("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}").ok());
-  expect_error(with("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\",\"z\":\"b.safetensors\"}"),
+  EXPECT_TRUE(open_with_map("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}").ok());
+  expect_error(open_with_map("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\",\"z\":\"b.safetensors\"}"),
                "has no tensor 'z'", Kind::kNotFound);
-  expect_error(with("{\"x\":\"a.safetensors\",\"z\":\"b.safetensors\"}"), "not in the weight_map",
+  expect_error(open_with_map("{\"x\":\"a.safetensors\",\"z\":\"b.safetensors\"}"), "not in the weight_map",
                Kind::kInvalid);
   folder.write("b.safetensors", file_of("x"));
-  expect_error(with("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}"), "must be in one shard only",
-               Kind::kInvalid);
+  expect_error(open_with_map("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}"),
+               "must be in one shard only", Kind::kInvalid);
   folder.write("b.safetensors", file_of("y").substr(0, 40));
-  expect_error(with("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}"), "b.safetensors: the header",
-               Kind::kInvalid);
+  expect_error(open_with_map("{\"x\":\"a.safetensors\",\"y\":\"b.safetensors\"}"),
+               "b.safetensors: the header", Kind::kInvalid);
 }
 
 TEST(Weights, TheSingleFileIsPreferred) {

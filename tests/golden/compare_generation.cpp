@@ -73,7 +73,7 @@ void compare_generation(const Model& model, Device& device, const Json& runs, bo
     o.sampler.no_repeat_ngram_size = args.value("no_repeat_ngram_size", 0);
     o.beams = args.value("num_beams", 1), o.answers = args.value("num_return_sequences", 1);
     o.length_penalty = args.value("length_penalty", 1.0);
-    o.early = args.value("early_stopping", false) ? EarlyStop::kYes : EarlyStop::kNo;
+    o.early_stop = args.value("early_stopping", false) ? EarlyStop::kYes : EarlyStop::kNo;
     const std::string what = o.beams > 1 ? "beams" : "greedy";
     for (size_t i = 0; i < run["input_ids"].size(); ++i) {
       const auto got = generate_all(model, device, run["input_ids"][i].get<std::vector<int64_t>>(), o);

@@ -37,8 +37,8 @@ class ContextTest : public testing::Test {
 };
 
 TEST_F(ContextTest, LongTextsAreRejectedByDefault) {
-  const LoadedModel made = llama(2);
-  const auto got = generate(*made.model, device_, random_ids(made.model->spec(), 100, 1),
+  const LoadedModel loaded = llama(2);
+  const auto got = generate(*loaded.model, device_, random_ids(loaded.model->spec(), 100, 1),
                             options(ContextPolicy::kError, 50));
   ASSERT_FALSE(got.ok());
   EXPECT_EQ(got.error().kind, Error::Kind::kLimit);
@@ -47,33 +47,33 @@ TEST_F(ContextTest, LongTextsAreRejectedByDefault) {
 
 // Truncation drops the oldest half and recomputes the rest as a new text; compared with full forward passes.
 TEST_F(ContextTest, TruncatedTextsEqualNewTexts) {
-  const LoadedModel made = llama(2);
-  const Model& model = *made.model;
-  constexpr size_t kSize = 120, kNew = 200;
+  const LoadedModel loaded = llama(2);
+  const Model& model = *loaded.model;
+  constexpr size_t kContext = 120, kNewTokens = 200;
   for (const int64_t length : {10, 119, 120, 121, 400}) {
     Ids text = random_ids(model.spec(), length, 2);
-    const auto o = options(ContextPolicy::kTruncateLeft, kNew);
+    const auto o = options(ContextPolicy::kTruncateLeft, kNewTokens);
     const auto got = generate(model, device_, text, o);
     ASSERT_TRUE(got.ok()) << got.error().text();
-    if (text.size() > kSize / 2)
-      text.erase(text.begin(), text.end() - kSize / 2);  // room for the generated tokens
-    Ids want;
-    for (size_t i = 0; i < kNew; ++i) {
-      if (text.size() > kSize) text.erase(text.begin(), text.end() - kSize / 2);
+    if (text.size() > kContext / 2)
+      text.erase(text.begin(), text.end() - kContext / 2);  // space for the generated tokens
+    Ids expected;
+    for (size_t i = 0; i < kNewTokens; ++i) {
+      if (text.size() > kContext) text.erase(text.begin(), text.end() - kContext / 2);
       const auto row = logits_after(model, text);
-      want.push_back(std::max_element(row.begin(), row.end()) - row.begin());
-      text.push_back(want.back());
+      expected.push_back(std::max_element(row.begin(), row.end()) - row.begin());
+      text.push_back(expected.back());
     }
-    EXPECT_EQ(Ids(got->end() - kNew, got->end()), want) << length;
+    EXPECT_EQ(Ids(got->end() - kNewTokens, got->end()), expected) << length;
   }
 }
 
 // With one layer, keys and values do not depend on earlier tokens, so a token attends to exactly what it
 // would in a new text made of the sinks and the window.
 TEST_F(ContextTest, SinksAreTheFirstTokensRightBeforeTheWindow) {
-  const LoadedModel made = llama(1);
-  const Model& model = *made.model;
-  constexpr int64_t kSize = 120, kSinks = 4;
+  const LoadedModel loaded = llama(1);
+  const Model& model = *loaded.model;
+  constexpr int64_t kContext = 120, kSinks = 4;
   const Ids ids = random_ids(model.spec(), 700, 3);
   EngineOptions o;
   o.context.policy = ContextPolicy::kSinks, o.step_tokens = 100;
@@ -83,44 +83,44 @@ TEST_F(ContextTest, SinksAreTheFirstTokensRightBeforeTheWindow) {
   engine.run();
   ASSERT_FALSE(job->error) << job->error->text();
   for (const int64_t at : {50, 119, 120, 121, 130, 250, 400, 698}) {
-    Ids seen(ids.begin(), ids.begin() + std::min(at + 1, kSize));
-    if (at + 1 > kSize) {
-      seen.resize(kSinks);
-      seen.insert(seen.end(), ids.begin() + at + 1 - (kSize - kSinks), ids.begin() + at + 1);
+    Ids visible(ids.begin(), ids.begin() + std::min(at + 1, kContext));
+    if (at + 1 > kContext) {
+      visible.resize(kSinks);
+      visible.insert(visible.end(), ids.begin() + at + 1 - (kContext - kSinks), ids.begin() + at + 1);
     }
-    const auto known = logprobs(logits_after(model, seen), ids[static_cast<size_t>(at + 1)], 0);
-    ASSERT_TRUE(known.ok());
-    EXPECT_NEAR(job->scores()[static_cast<size_t>(at)].chosen, known->chosen, 2e-4) << at;
+    const auto reference = logprobs(logits_after(model, visible), ids[static_cast<size_t>(at + 1)], 0);
+    ASSERT_TRUE(reference.ok());
+    EXPECT_NEAR(job->scores()[static_cast<size_t>(at)].chosen, reference->chosen, 2e-4) << at;
   }
 }
 
 // An unbounded text: the same tokens while it fits, bounded memory, the same bits for any chunk size.
 TEST_F(ContextTest, StreamsRunInBoundedMemory) {
   for (const char* family : {"llama", "bloom", "gemma2"}) {
-    const LoadedModel made = small_model(small_config(family));
-    const Model& model = *made.model;
+    const LoadedModel loaded = small_model(small_config(family));
+    const Model& model = *loaded.model;
     const Ids prompt = random_ids(model.spec(), 40, 5);
-    constexpr int64_t kSize = 150, kNew = 1500;
-    const auto run = [&](ContextPolicy policy, int64_t tokens, int64_t step, int64_t* most) {
+    constexpr int64_t kContext = 150, kNewTokens = 1500;
+    const auto run = [&](ContextPolicy policy, int64_t tokens, int64_t step, int64_t* max_pages) {
       Decoding d;
       d.max_new_tokens = tokens;
       EngineOptions o;
-      o.context = {policy, kSize, 4}, o.step_tokens = step, o.share_prefixes = false;
+      o.context = {policy, kContext, 4}, o.step_tokens = step, o.share_prefixes = false;
       Engine engine(model, device_, o);
       const auto job = make_job(model, o.context, prompt, d, {-1});
       engine.submit(job);
       while (engine.step())
-        if (most) *most = std::max(*most, engine.cache().pages_used());
+        if (max_pages) *max_pages = std::max(*max_pages, engine.cache().pages_used());
       check(!job->error, job->error ? job->error->text() : "");
       return job->answers()[0].ids();
     };
-    int64_t most = 0;
-    const Ids stream = run(ContextPolicy::kSinks, kNew, 512, &most);
-    ASSERT_EQ(stream.size(), static_cast<size_t>(kNew));
-    EXPECT_LE(most, 5) << family;  // one of the sinks, three of the window, one that is leaving it
-    EXPECT_EQ(run(ContextPolicy::kSinks, kNew, 7, nullptr), stream) << family;
-    const Ids plain = run(ContextPolicy::kError, kSize - 40, 512, nullptr);
-    EXPECT_EQ(plain, Ids(stream.begin(), stream.begin() + kSize - 40)) << family;
+    int64_t max_pages = 0;
+    const Ids stream = run(ContextPolicy::kSinks, kNewTokens, 512, &max_pages);
+    ASSERT_EQ(stream.size(), static_cast<size_t>(kNewTokens));
+    EXPECT_LE(max_pages, 5) << family;  // one of the sinks, three of the window, one that is leaving it
+    EXPECT_EQ(run(ContextPolicy::kSinks, kNewTokens, 7, nullptr), stream) << family;
+    const Ids short_answer = run(ContextPolicy::kError, kContext - 40, 512, nullptr);
+    EXPECT_EQ(short_answer, Ids(stream.begin(), stream.begin() + kContext - 40)) << family;
   }
 }
 
@@ -128,12 +128,12 @@ TEST_F(ContextTest, SinksNeedRelativePositions) {
   const ContextOptions sinks{ContextPolicy::kSinks, 0, 4};
   for (const char* name : {"small/gpt2", "small/t5", "small/bart", "small/bert"})
     EXPECT_FALSE(check_context(subject(name).model->spec(), sinks).ok()) << name;
-  const LoadedModel made = llama(1);
-  EXPECT_TRUE(check_context(made.model->spec(), sinks).ok());
-  EXPECT_FALSE(check_context(made.model->spec(), {ContextPolicy::kSinks, 0, 0}).ok());
-  EXPECT_FALSE(check_context(made.model->spec(), {ContextPolicy::kSinks, 0, 97}).ok());
-  EXPECT_FALSE(check_context(made.model->spec(), {ContextPolicy::kSinks, 4, 4}).ok());
-  EXPECT_FALSE(check_context(made.model->spec(), {ContextPolicy::kError, -1, 4}).ok());
+  const LoadedModel loaded = llama(1);
+  EXPECT_TRUE(check_context(loaded.model->spec(), sinks).ok());
+  EXPECT_FALSE(check_context(loaded.model->spec(), {ContextPolicy::kSinks, 0, 0}).ok());
+  EXPECT_FALSE(check_context(loaded.model->spec(), {ContextPolicy::kSinks, 0, 97}).ok());
+  EXPECT_FALSE(check_context(loaded.model->spec(), {ContextPolicy::kSinks, 4, 4}).ok());
+  EXPECT_FALSE(check_context(loaded.model->spec(), {ContextPolicy::kError, -1, 4}).ok());
 }
 
 }  // namespace

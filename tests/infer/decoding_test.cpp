@@ -34,11 +34,11 @@ class DecodingTest : public testing::Test {
   }
   std::vector<double> log_softmax(const Ids& ids) const {
     const auto logits = logits_after(ids);
-    const double top = *std::max_element(logits.begin(), logits.end());
+    const double maximum = *std::max_element(logits.begin(), logits.end());
     double sum = 0;
-    for (const float x : logits) sum += std::exp(x - top);
+    for (const float x : logits) sum += std::exp(x - maximum);
     std::vector<double> out;
-    for (const float x : logits) out.push_back(x - top - std::log(sum));
+    for (const float x : logits) out.push_back(x - maximum - std::log(sum));
     return out;
   }
   static int64_t argmax(const auto& values) {
@@ -86,26 +86,26 @@ TEST_F(DecodingTest, GroupsOfOneBeamAvoidEachOther) {
   r.max_new_tokens = kTokens, r.stop = {};
   const auto answers = run(std::make_shared<BeamJob>(r));
   ASSERT_EQ(answers.size(), kGroups);
-  std::vector<std::pair<double, Ids>> want, got;
+  std::vector<std::pair<double, Ids>> expected, got;
   for (size_t g = 0; g < kGroups; ++g)
-    want.push_back({-scores[g] / kTokens, {texts[g].begin() + 12, texts[g].end()}});
+    expected.push_back({-scores[g] / kTokens, {texts[g].begin() + 12, texts[g].end()}});
   for (const Answer& a : answers) got.push_back({-a.score, a.ids()});
-  std::sort(want.begin(), want.end());
+  std::sort(expected.begin(), expected.end());
   for (size_t g = 0; g < kGroups; ++g) {
-    EXPECT_EQ(got[g].second, want[g].second);
-    EXPECT_NEAR(got[g].first, want[g].first, 1e-4);
+    EXPECT_EQ(got[g].second, expected[g].second);
+    EXPECT_NEAR(got[g].first, expected[g].first, 1e-4);
   }
 }
 
 // Without a penalty groups are independent: each equals a beam search of its width.
 TEST_F(DecodingTest, GroupsWithoutPenaltyEqualSeparateSearches) {
-  const auto alone = run(std::make_shared<BeamJob>(beams(2, 1, 0)));
+  const auto one_group = run(std::make_shared<BeamJob>(beams(2, 1, 0)));
   const auto groups = run(std::make_shared<BeamJob>(beams(6, 3, 0)));
-  ASSERT_EQ(alone.size(), 2u);
+  ASSERT_EQ(one_group.size(), 2u);
   ASSERT_EQ(groups.size(), 6u);
   for (size_t i = 0; i < groups.size(); ++i) {
-    EXPECT_EQ(groups[i].ids(), alone[i / 3].ids());
-    EXPECT_EQ(groups[i].score, alone[i / 3].score);
+    EXPECT_EQ(groups[i].ids(), one_group[i / 3].ids());
+    EXPECT_EQ(groups[i].score, one_group[i / 3].score);
   }
 }
 
@@ -135,22 +135,22 @@ TEST_F(DecodingTest, ContrastiveSearchEqualsItsDefinition) {
     std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
       return row[static_cast<size_t>(a)] > row[static_cast<size_t>(b)];
     });
-    double most = -1e9;
+    double best_score = -1e9;
     int64_t best = -1;
     for (size_t i = 0; i < kTop; ++i) {
-      Ids longer = text;
-      longer.push_back(order[i]);
-      const Tensor hidden = states(longer);
-      const auto own = unit(hidden, hidden.dim(0) - 1);
+      Ids extended = text;
+      extended.push_back(order[i]);
+      const Tensor hidden = states(extended);
+      const auto candidate = unit(hidden, hidden.dim(0) - 1);
       double similarity = -1;
       for (int64_t j = 0; j + 1 < hidden.dim(0); ++j) {
         const auto other = unit(hidden, j);
         double cosine = 0;
-        for (size_t c = 0; c < own.size(); ++c) cosine += own[c] * other[c];
+        for (size_t c = 0; c < candidate.size(); ++c) cosine += candidate[c] * other[c];
         similarity = std::max(similarity, cosine);
       }
       const double score = (1 - kAlpha) * std::exp(row[static_cast<size_t>(order[i])]) - kAlpha * similarity;
-      if (score > most) most = score, best = order[i];
+      if (score > best_score) best_score = score, best = order[i];
     }
     text.push_back(best);
   }
@@ -188,18 +188,18 @@ TEST_F(DecodingTest, LowProbabilityTokenEndsTheAnswer) {
   Decoding o;
   o.max_new_tokens = 40, o.sampler.temperature = 1;
   const auto full = run(make_job(model_, {}, prompt_, o, {-1}))[0].ids();
-  size_t want = 0;
+  size_t expected = 0;
   Ids text = prompt_;
-  constexpr double kBelow = 0.05;
-  for (; want < full.size(); ++want) {
-    const double p = std::exp(log_softmax(text)[static_cast<size_t>(full[want])]);
-    text.push_back(full[want]);
-    if (p < kBelow) break;
+  constexpr double kThreshold = 0.05;
+  for (; expected < full.size(); ++expected) {
+    const double p = std::exp(log_softmax(text)[static_cast<size_t>(full[expected])]);
+    text.push_back(full[expected]);
+    if (p < kThreshold) break;
   }
-  ASSERT_LT(want + 1, full.size()) << "no token is below the threshold";
-  o.stop_below = kBelow;
+  ASSERT_LT(expected + 1, full.size()) << "no token is below the threshold";
+  o.stop_below = kThreshold;
   const auto got = run(make_job(model_, {}, prompt_, o, {-1}))[0];
-  EXPECT_EQ(got.ids(), Ids(full.begin(), full.begin() + static_cast<int64_t>(want) + 1));
+  EXPECT_EQ(got.ids(), Ids(full.begin(), full.begin() + static_cast<int64_t>(expected) + 1));
   EXPECT_EQ(got.finish, Finish::kLowProbability);
 }
 
@@ -207,32 +207,33 @@ TEST_F(DecodingTest, MinTokensAndIgnoreEosDelayTheEnd) {
   Decoding o;
   o.max_new_tokens = 24, o.sampler.temperature = 1;
   const auto full = run(make_job(model_, {}, prompt_, o, {-1}))[0].ids();
-  const std::vector<int64_t> ends = {full[1], full[9]};
-  ASSERT_EQ(run(make_job(model_, {}, prompt_, o, ends))[0].finish, Finish::kStop);
+  const std::vector<int64_t> stop_ids = {full[1], full[9]};
+  ASSERT_EQ(run(make_job(model_, {}, prompt_, o, stop_ids))[0].finish, Finish::kStop);
   // With ignore_eos it continues after the stop id, with the same tokens.
-  Decoding ignores = o;
-  ignores.ignore_eos = true;
-  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, ends))[0].ids(), full);
-  ignores.min_new_tokens = 8;  // nothing is masked without end tokens
-  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignores, ends))[0].ids(), full);
-  const auto ended_late = [&](Decoding late, int64_t least) {
-    late.min_new_tokens = least;
-    for (const Answer& a : run(make_job(model_, {}, prompt_, late, ends))) {
+  Decoding ignoring_eos = o;
+  ignoring_eos.ignore_eos = true;
+  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignoring_eos, stop_ids))[0].ids(), full);
+  ignoring_eos.min_new_tokens = 8;  // nothing is masked without end tokens
+  EXPECT_EQ(run(make_job(model_, {}, prompt_, ignoring_eos, stop_ids))[0].ids(), full);
+  const auto expect_min_tokens = [&](Decoding decoding, int64_t min_tokens) {
+    decoding.min_new_tokens = min_tokens;
+    for (const Answer& a : run(make_job(model_, {}, prompt_, decoding, stop_ids))) {
       const Ids ids = a.ids();
-      ASSERT_GE(static_cast<int64_t>(ids.size()), least);
+      ASSERT_GE(static_cast<int64_t>(ids.size()), min_tokens);
       for (size_t i = 0; i < ids.size(); ++i) {
-        const bool end = std::find(ends.begin(), ends.end(), ids[i]) != ends.end();
+        const bool end = std::find(stop_ids.begin(), stop_ids.end(), ids[i]) != stop_ids.end();
         EXPECT_EQ(end, i + 1 == ids.size() && a.finish == Finish::kStop) << i;
-        if (end) EXPECT_GE(static_cast<int64_t>(i), least);
+        if (end) EXPECT_GE(static_cast<int64_t>(i), min_tokens);
       }
     }
   };
-  for (const int64_t least : {1, 2, 8, 24}) {
-    ended_late(o, least);
+  for (const int64_t min_tokens : {1, 2, 8, 24}) {
+    expect_min_tokens(o, min_tokens);
     Decoding variant = o;
-    variant.answers = 3, ended_late(variant, least);
-    variant = o, variant.sampler.temperature = 0, variant.beams = 3, ended_late(variant, least);
-    variant = o, variant.sampler.top_k = 4, variant.penalty_alpha = 0.5, ended_late(variant, least);
+    variant.answers = 3, expect_min_tokens(variant, min_tokens);
+    variant = o, variant.sampler.temperature = 0, variant.beams = 3, expect_min_tokens(variant, min_tokens);
+    variant = o, variant.sampler.top_k = 4, variant.penalty_alpha = 0.5,
+    expect_min_tokens(variant, min_tokens);
   }
 }
 
@@ -240,35 +241,35 @@ TEST_F(DecodingTest, DeadlineEndsAnswersEarly) {
   DecodingRequest shared;
   shared.prompt = prompt_, shared.max_new_tokens = 30;
   shared.deadline = DecodingRequest::Clock::now() - std::chrono::seconds(1);
-  const auto ended = [&](const std::shared_ptr<DecodingJob>& job) {
+  const auto expect_deadline = [&](const std::shared_ptr<DecodingJob>& job) {
     for (const Answer& a : run(job)) {
       EXPECT_EQ(a.finish, Finish::kTime);
       EXPECT_EQ(a.tokens.size(), 1u);
     }
     EXPECT_FALSE(job->answers().empty());
   };
-  ended(std::make_shared<SampleJob>(SampleRequest{shared}));
-  ended(std::make_shared<BeamJob>(BeamRequest{shared}));
-  ended(std::make_shared<ContrastiveJob>(ContrastiveRequest{shared}));
+  expect_deadline(std::make_shared<SampleJob>(SampleRequest{shared}));
+  expect_deadline(std::make_shared<BeamJob>(BeamRequest{shared}));
+  expect_deadline(std::make_shared<ContrastiveJob>(ContrastiveRequest{shared}));
 }
 
 TEST_F(DecodingTest, ConflictingOptionsAreErrors) {
-  const auto refused = [](auto&& change) {
+  const auto option_error = [](auto&& change) {
     Decoding o;
     change(o);
     const Status status = check_decoding(o);
     return status.ok() ? std::string() : status.error().text();
   };
-  EXPECT_EQ(refused([](Decoding&) {}), "");
-  EXPECT_NE(refused([](Decoding& o) { o.beams = 4, o.beam_groups = 3; }), "");
-  EXPECT_NE(refused([](Decoding& o) { o.beams = 4, o.diversity_penalty = 1; }), "");
-  EXPECT_NE(refused([](Decoding& o) { o.penalty_alpha = 0.6; }), "");  // without top-k
-  EXPECT_NE(refused([](Decoding& o) { o.penalty_alpha = 0.6, o.sampler.top_k = 4, o.beams = 2; }), "");
-  EXPECT_NE(refused([](Decoding& o) { o.best_of = 2, o.answers = 3; }), "");
-  EXPECT_NE(refused([](Decoding& o) { o.max_time = -1; }), "");
-  EXPECT_NE(refused([](Decoding& o) { o.stop_below = NAN; }), "");
-  EXPECT_NE(refused([](Decoding& o) { o.min_new_tokens = 65; }), "");
-  EXPECT_NE(refused([](Decoding& o) { o.min_new_tokens = -1; }), "");
+  EXPECT_EQ(option_error([](Decoding&) {}), "");
+  EXPECT_NE(option_error([](Decoding& o) { o.beams = 4, o.beam_groups = 3; }), "");
+  EXPECT_NE(option_error([](Decoding& o) { o.beams = 4, o.diversity_penalty = 1; }), "");
+  EXPECT_NE(option_error([](Decoding& o) { o.penalty_alpha = 0.6; }), "");  // without top-k
+  EXPECT_NE(option_error([](Decoding& o) { o.penalty_alpha = 0.6, o.sampler.top_k = 4, o.beams = 2; }), "");
+  EXPECT_NE(option_error([](Decoding& o) { o.best_of = 2, o.answers = 3; }), "");
+  EXPECT_NE(option_error([](Decoding& o) { o.max_time = -1; }), "");
+  EXPECT_NE(option_error([](Decoding& o) { o.stop_below = NAN; }), "");
+  EXPECT_NE(option_error([](Decoding& o) { o.min_new_tokens = 65; }), "");
+  EXPECT_NE(option_error([](Decoding& o) { o.min_new_tokens = -1; }), "");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// With a model packed for bf16, the engine's probabilities are those of training in bf16, bit for bit: of a
-// decoder, after a source text, and after an image.
+// With a model packed for bf16, the engine's probabilities equal those of training in bf16 bit for bit: for a
+// decoder, an encoder-decoder and a captioning model.
 #include "infer/engine_fixture.h"
 #include "infer/logprobs.h"
 #include "models/forward.h"
@@ -12,7 +12,7 @@ INSTANTIATE_TEST_SUITE_P(Models, EngineBf16,
                          testing::Values("small/llama", "small/bart", "small/t5", "small/captions"),
                          [](const auto& info) { return std::string(info.param).substr(6); });
 
-TEST_P(EngineBf16, ProbabilitiesAreThoseOfTraining) {
+TEST_P(EngineBf16, ProbabilitiesEqualThoseOfTraining) {
   LoadedModel loaded = subject(GetParam());
   Model& model = *loaded.model;
   const ModelSpec& spec = model.spec();
@@ -21,7 +21,7 @@ TEST_P(EngineBf16, ProbabilitiesAreThoseOfTraining) {
 
   Batch source, rows;
   std::shared_ptr<ImageInputs> images;
-  std::vector<int64_t> words;
+  std::vector<int64_t> source_ids;
   if (spec.reads_images()) {
     const PatchSpec& patches = *spec.encoder->embedding.patches;
     Tensor pixels = Tensor::empty({1, 3, patches.image_height, patches.image_width});
@@ -30,12 +30,12 @@ TEST_P(EngineBf16, ProbabilitiesAreThoseOfTraining) {
       pixels.f32()[i] = rng.uniform(static_cast<uint64_t>(i)) - 0.5f;
     images = std::make_shared<ImageInputs>(spec, pixels);
     source = pixel_batch(spec, pixels);
-    words.assign(static_cast<size_t>(spec.image_rows()), 0);
+    source_ids.assign(static_cast<size_t>(spec.image_rows()), 0);
   } else if (spec.is_encoder_decoder()) {
-    source.add(words = random_ids(spec, 20, 7));
+    source.add(source_ids = random_ids(spec, 20, 7));
   }
   rows.add(target);
-  const auto trained = [&](DType activations) {
+  const auto training_logits = [&](DType activations) {
     Context ctx{device};
     ctx.activations = activations;
     ForwardContext f{ctx};
@@ -43,13 +43,13 @@ TEST_P(EngineBf16, ProbabilitiesAreThoseOfTraining) {
     return model.lm_logits(ctx, model.decode(f, rows, encoded, spec.is_encoder_decoder() ? &source : nullptr))
         .host();
   };
-  const Tensor expected = trained(DType::kBF16), exact = trained(DType::kF32);
+  const Tensor expected = training_logits(DType::kBF16), exact = training_logits(DType::kF32);
   EXPECT_FALSE(same_bits(expected, exact)) << "nothing was rounded";
 
   model.pack(device, false, DType::kBF16);
   Engine engine(model, device, {});
   const auto job = std::make_shared<ScoreJob>(target, 1);
-  job->source = words, job->images = images;
+  job->source = source_ids, job->images = images;
   engine.submit(job);
   engine.run();
   ASSERT_FALSE(job->error.has_value()) << job->error->text();

@@ -27,8 +27,8 @@ inline std::vector<double> transcript(const Job& job) {
       for (const auto& token : answer.tokens)
         out.push_back(static_cast<double>(token.id)), add(token.logprobs);
     }
-  if (const auto* read = dynamic_cast<const EncodeJob*>(&job)) {
-    const Tensor states = read->states();
+  if (const auto* encode = dynamic_cast<const EncodeJob*>(&job)) {
+    const Tensor states = encode->states();
     out.insert(out.end(), states.span().begin(), states.span().end());
   }
   if (const auto* score = dynamic_cast<const ScoreJob*>(&job))

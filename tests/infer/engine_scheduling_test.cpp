@@ -15,80 +15,81 @@ TEST_F(EngineTest, HigherPriorityPreemptsLower) {
     job->priority = priority;
     return job;
   };
-  Engine unloaded(model_, device_);
-  const auto undisturbed = request(60, 3, -1);
-  unloaded.submit(undisturbed);
-  unloaded.run();
+  Engine idle_engine(model_, device_);
+  const auto expected = request(60, 3, -1);
+  idle_engine.submit(expected);
+  idle_engine.run();
   EngineOptions o;
   o.max_branches = 1;
   Engine engine(model_, device_, o);
-  const auto low = request(60, 3, -1), equal = request(4, 1, -1), urgent = request(4, 1, 0);
-  engine.submit(low);
+  const auto low_priority = request(60, 3, -1), same_priority = request(4, 1, -1),
+             high_priority = request(4, 1, 0);
+  engine.submit(low_priority);
   for (int i = 0; i < 10; ++i) engine.step();
-  engine.submit(equal);
-  engine.submit(urgent);
+  engine.submit(same_priority);
+  engine.submit(high_priority);
   for (int i = 0; i < 10; ++i) engine.step();
-  EXPECT_TRUE(urgent->done());
-  EXPECT_FALSE(low->done());
-  EXPECT_FALSE(equal->done());
+  EXPECT_TRUE(high_priority->done());
+  EXPECT_FALSE(low_priority->done());
+  EXPECT_FALSE(same_priority->done());
   EXPECT_EQ(engine.stats().preempted, 1);
   engine.run();
-  EXPECT_TRUE(equal->done());
-  EXPECT_EQ(transcript(*low), transcript(*undisturbed));
+  EXPECT_TRUE(same_priority->done());
+  EXPECT_EQ(transcript(*low_priority), transcript(*expected));
 }
 
 // A text to embed or score is computed in chunks like a prompt.
-TEST_F(EngineTest, LongReadDoesNotDelayShortRequests) {
+TEST_F(EngineTest, LongTextsDoNotDelayShortRequests) {
   EngineOptions o;
   o.step_tokens = 8, o.decode_step_seconds = o.prompt_step_seconds = 100;
   Engine engine(model_, device_, o);
-  const auto read = std::make_shared<EncodeJob>(random_ids(model_.spec(), 180, 1));
-  const auto scored = std::make_shared<ScoreJob>(random_ids(model_.spec(), 180, 2), 1);
-  engine.submit(read);
-  engine.submit(scored);
+  const auto encode_job = std::make_shared<EncodeJob>(random_ids(model_.spec(), 180, 1));
+  const auto score_job = std::make_shared<ScoreJob>(random_ids(model_.spec(), 180, 2), 1);
+  engine.submit(encode_job);
+  engine.submit(score_job);
   engine.step();
   SampleRequest r;
   r.prompt = {4, 9, 6}, r.max_new_tokens = 6;
-  const auto sampled = std::make_shared<SampleJob>(r);
-  engine.submit(sampled);
+  const auto sample_job = std::make_shared<SampleJob>(r);
+  engine.submit(sample_job);
   for (int i = 0; i < 8; ++i) {
     const int64_t before = engine.stats().rows;
     engine.step();
     EXPECT_LE(engine.stats().rows - before, 8);
   }
-  EXPECT_TRUE(sampled->done());
-  EXPECT_FALSE(read->done());
+  EXPECT_TRUE(sample_job->done());
+  EXPECT_FALSE(encode_job->done());
   engine.run();
-  EXPECT_TRUE(read->done() && scored->done());
+  EXPECT_TRUE(encode_job->done() && score_job->done());
 }
 
-// Allows every token, and is not ready for a few steps before each.
-class LateConstraint : public Constraint {
+// Allows every token, but is not ready for `delay` polls before each.
+class DelayedConstraint : public Constraint {
  public:
-  explicit LateConstraint(int late) : late_(late) {}
+  explicit DelayedConstraint(int delay) : delay_(delay) {}
   Status mask(std::span<float>) override {
-    EXPECT_EQ(polls_, late_) << "a token is chosen before its mask is ready";
+    EXPECT_EQ(polls_, delay_) << "a token is chosen before its mask is ready";
     return Done{};
   }
   Status accept(int64_t) override { return polls_ = 0, Done{}; }
-  std::unique_ptr<Constraint> fork() const override { return std::make_unique<LateConstraint>(*this); }
-  bool ready() override { return polls_ == late_ || ++polls_ > late_; }
+  std::unique_ptr<Constraint> fork() const override { return std::make_unique<DelayedConstraint>(*this); }
+  bool ready() override { return polls_ == delay_ || ++polls_ > delay_; }
 
  private:
-  int late_, polls_ = 0;
+  int delay_, polls_ = 0;
 };
 
 // A sequence whose mask is still being computed is skipped; the others continue, and all results are the
 // same.
 TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
-  const auto request = [](uint64_t seed, int late) {
+  const auto request = [](uint64_t seed, int delay) {
     SampleRequest r;
     r.prompt = {4, 9, 6}, r.max_new_tokens = 10, r.logprobs = 1;
     r.sampler.temperature = 1, r.sampler.seed = seed;
-    if (late >= 0) r.constraint = std::make_shared<LateConstraint>(late);
+    if (delay >= 0) r.constraint = std::make_shared<DelayedConstraint>(delay);
     return std::make_shared<SampleJob>(r);
   };
-  const auto alone = [&](uint64_t seed) {
+  const auto transcript_alone = [&](uint64_t seed) {
     Engine engine(model_, device_);
     const auto job = request(seed, -1);
     engine.submit(job);
@@ -96,20 +97,21 @@ TEST_F(EngineTest, WaitingForAMaskBlocksOnlyThatSequence) {
     return transcript(*job);
   };
   Engine engine(model_, device_);
-  const auto late = request(1, 5), prompt = request(2, 0), plain = request(3, -1);
-  for (const auto& job : {late, prompt, plain}) engine.submit(job);
+  const auto slow_mask_job = request(1, 5), instant_mask_job = request(2, 0),
+             unconstrained_job = request(3, -1);
+  for (const auto& job : {slow_mask_job, instant_mask_job, unconstrained_job}) engine.submit(job);
   for (int i = 0; i < 12; ++i) {
     engine.step();
-    if (!plain->done()) EXPECT_FALSE(engine.all_blocked());
+    if (!unconstrained_job->done()) EXPECT_FALSE(engine.all_blocked());
   }
-  EXPECT_TRUE(plain->done() && prompt->done());
-  EXPECT_FALSE(late->done());
+  EXPECT_TRUE(unconstrained_job->done() && instant_mask_job->done());
+  EXPECT_FALSE(slow_mask_job->done());
   int idle = 0;
   while (engine.step()) idle += engine.all_blocked() ? 1 : 0;
   EXPECT_GT(idle, 0);
-  EXPECT_EQ(transcript(*late), alone(1));
-  EXPECT_EQ(transcript(*prompt), alone(2));
-  EXPECT_EQ(transcript(*plain), alone(3));
+  EXPECT_EQ(transcript(*slow_mask_job), transcript_alone(1));
+  EXPECT_EQ(transcript(*instant_mask_job), transcript_alone(2));
+  EXPECT_EQ(transcript(*unconstrained_job), transcript_alone(3));
 }
 
 // With pacing, short prompts finish before long ones, but do not take the slot of a job that is before them.
@@ -124,15 +126,15 @@ TEST_F(EngineTest, AShortPromptDoesNotTakeTheOnlySlot) {
     engine.submit(job);
     return job;
   };
-  const auto long_one = submit(150), short_one = submit(3);
-  while (!long_one->done()) ASSERT_TRUE(engine.step());
-  EXPECT_FALSE(short_one->done());
+  const auto long_job = submit(150), short_job = submit(3);
+  while (!long_job->done()) ASSERT_TRUE(engine.step());
+  EXPECT_FALSE(short_job->done());
   engine.run();
-  EXPECT_TRUE(short_one->done());
+  EXPECT_TRUE(short_job->done());
 }
 
 // One caller has many requests waiting: another caller's first request is next, and a caller that sends one
-// request after the other does not keep the rest waiting.
+// request after the other does not delay the other caller.
 TEST_F(EngineTest, CallersTakeTurns) {
   EngineOptions o;
   o.max_branches = 1;
@@ -172,20 +174,20 @@ TEST_F(EngineTest, TooFewPagesFailsOnlyThatRequest) {
   EngineOptions o;
   o.max_pages = 1;
   Engine engine(model_, device_, o);
-  const auto big = std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, 3), 1);
+  const auto big_job = std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, 3), 1);
   SampleRequest r;
   r.prompt = {4, 5, 6}, r.max_new_tokens = 4;
-  const auto small = std::make_shared<SampleJob>(r);
-  engine.submit(big);
-  engine.submit(small);
+  const auto small_job = std::make_shared<SampleJob>(r);
+  engine.submit(big_job);
+  engine.submit(small_job);
   engine.run();
-  ASSERT_TRUE(big->error.has_value());
-  EXPECT_NE(big->error->text().find("pages"), std::string::npos) << big->error->text();
-  EXPECT_EQ(small->answers()[0].tokens.size(), 4u);
+  ASSERT_TRUE(big_job->error.has_value());
+  EXPECT_NE(big_job->error->text().find("pages"), std::string::npos) << big_job->error->text();
+  EXPECT_EQ(small_job->answers()[0].tokens.size(), 4u);
   EXPECT_EQ(engine.cache().pages_used(), engine.prefix_pages());
 }
 
-// Pages kept for later prompts are bounded by a limit of their own; what is in use does not count.
+// Pages kept for later prompts have a limit of their own; pages in use do not count.
 TEST_F(EngineTest, PrefixPagesAreLimited) {
   const auto run = [&](int64_t limit) {
     EngineOptions o;
@@ -197,17 +199,17 @@ TEST_F(EngineTest, PrefixPagesAreLimited) {
           std::make_shared<ScoreJob>(random_ids(model_.spec(), 150, static_cast<uint64_t>(seed)), 1);
       engine.submit(job);
       engine.run();
-      const std::vector<double> one = transcript(*job);
-      out.insert(out.end(), one.begin(), one.end());
+      const std::vector<double> scores = transcript(*job);
+      out.insert(out.end(), scores.begin(), scores.end());
     }
     return std::pair(out, engine.prefix_pages());
   };
-  const int64_t each = 150 / KvCache::kPageRows;
-  const auto [all, kept] = run(0);
-  EXPECT_EQ(kept, 5 * each);
-  const auto [few, left] = run(2);
-  EXPECT_EQ(few, all);
-  EXPECT_LE(left, 2 + each);
+  const int64_t pages_per_text = 150 / KvCache::kPageRows;
+  const auto [unlimited_scores, unlimited_pages] = run(0);
+  EXPECT_EQ(unlimited_pages, 5 * pages_per_text);
+  const auto [limited_scores, limited_pages] = run(2);
+  EXPECT_EQ(limited_scores, unlimited_scores);
+  EXPECT_LE(limited_pages, 2 + pages_per_text);
 }
 
 }  // namespace

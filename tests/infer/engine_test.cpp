@@ -65,9 +65,9 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     const int64_t max = longest(spec), kind = dice.roll(0, 8);
     const int64_t length = dice.chance(0.3) ? dice.roll(1, 30) : dice.roll(90, max - 20);
     std::vector<int64_t> prompt = random_ids(spec, length, static_cast<uint64_t>(dice.roll(0, 1)));
-    const int64_t own = dice.roll(0, std::min<int64_t>(length, 8));
-    const auto tail = random_ids(spec, own, static_cast<uint64_t>(dice.roll(10, 1000)));
-    std::copy(tail.begin(), tail.end(), prompt.end() - own);
+    const int64_t tail_length = dice.roll(0, std::min<int64_t>(length, 8));
+    const auto tail = random_ids(spec, tail_length, static_cast<uint64_t>(dice.roll(10, 1000)));
+    std::copy(tail.begin(), tail.end(), prompt.end() - tail_length);
     if (!spec.decoder) return std::make_shared<EncodeJob>(prompt, random_types(dice, length));
     std::vector<int64_t> source;
     std::shared_ptr<ImageInputs> images;
@@ -90,8 +90,8 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     Tensor pixels = Tensor::empty({count, 3, patches.image_height, patches.image_width});
     for (int64_t i = 0; i < count; ++i) {
       const Rng rng(static_cast<uint64_t>(dice.roll(1, 3)), Purpose::kSynthetic);
-      for (int64_t j = 0, each = pixels.count() / count; j < each; ++j)
-        pixels.f32()[i * each + j] = rng.uniform(static_cast<uint64_t>(j)) - 0.5f;
+      for (int64_t j = 0, image_values = pixels.count() / count; j < image_values; ++j)
+        pixels.f32()[i * image_values + j] = rng.uniform(static_cast<uint64_t>(j)) - 0.5f;
     }
     const auto images = std::make_shared<ImageInputs>(spec, pixels);
     if (!spec.image_input) return images;
@@ -130,7 +130,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
       r.max_new_tokens = dice.roll(1, 15), r.answers = 2;
       r.beams = kind == 2 ? dice.roll(2, 4) : 4;
       if (kind == 3) r.groups = dice.roll(1, 2) * 2, r.diversity_penalty = 0.7;
-      r.early = static_cast<EarlyStop>(dice.roll(0, 2));
+      r.early_stop = static_cast<EarlyStop>(dice.roll(0, 2));
       return std::make_shared<BeamJob>(r);
     }
     if (kind == 4) {
@@ -152,36 +152,38 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     EngineOptions o;
     const DType types[] = {DType::kF32, DType::kF16, DType::kQ8_0};
     if (dice.chance(0.5)) o.cache = {types[dice.roll(0, 2)], types[dice.roll(0, 2)]};
-    if (dice.chance(0.3) && sinks_) o.context = {ContextPolicy::kSinks, dice.roll(60, 130), dice.roll(1, 5)};
+    if (dice.chance(0.3) && supports_sinks_)
+      o.context = {ContextPolicy::kSinks, dice.roll(60, 130), dice.roll(1, 5)};
     return o;
   }
 
-  std::vector<double> alone(uint64_t seed, EngineOptions numbers) {
+  std::vector<double> transcript_alone(uint64_t seed, EngineOptions result_options) {
     Dice dice(seed);
     const auto job = random_job(dice, false);
-    numbers.share_prefixes = false;
-    Engine engine(model_, device_, numbers);
+    result_options.share_prefixes = false;
+    Engine engine(model_, device_, result_options);
     engine.submit(job);
     engine.run();
     return transcript(*job);
   }
 
   void check_pages(Engine& engine, const std::vector<std::shared_ptr<Job>>& jobs) {
-    int64_t held = engine.prefix_pages();
+    int64_t expected_references = engine.prefix_pages();
     for (const auto& job : jobs)
       for (const Branch& branch : job->branches)
         if (branch.slot) {
-          for (const KvCache::Page page : engine.cache().pages(*branch.slot)) held += page >= 0 ? 1 : 0;
-          held += static_cast<int64_t>(engine.cache().cross_pages(*branch.slot).size());
+          for (const KvCache::Page page : engine.cache().pages(*branch.slot))
+            expected_references += page >= 0 ? 1 : 0;
+          expected_references += static_cast<int64_t>(engine.cache().cross_pages(*branch.slot).size());
         }
-    ASSERT_EQ(engine.cache().references(), held);
+    ASSERT_EQ(engine.cache().references(), expected_references);
     if (engine.cache().max_pages() > 0) ASSERT_LE(engine.cache().pages_used(), engine.cache().max_pages());
   }
 
   void trial(uint64_t seed) {
     Dice dice(seed);
-    const EngineOptions numbers = random_result_options(dice);
-    EngineOptions o = numbers;
+    const EngineOptions result_options = random_result_options(dice);
+    EngineOptions o = result_options;
     o.step_tokens = dice.chance(0.5) ? dice.roll(1, 40) : 512;
     o.share_prefixes = dice.chance(0.7);
     o.max_branches = dice.chance(0.3) ? dice.roll(1, 4) : 256;
@@ -198,8 +200,8 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     while (static_cast<int64_t>(jobs.size()) < count || engine.jobs() > 0) {
       if (static_cast<int64_t>(jobs.size()) < count && dice.chance(0.8)) {
         seeds.push_back(seed * 7919 + jobs.size());
-        Dice own(seeds.back());
-        jobs.push_back(random_job(own, true));
+        Dice job_dice(seeds.back());
+        jobs.push_back(random_job(job_dice, true));
         jobs.back()->priority = dice.roll(0, 2);
         jobs.back()->salt = dice.chance(0.2) ? "other" : "";
         engine.submit(jobs.back());
@@ -208,22 +210,22 @@ class EngineTrials : public testing::TestWithParam<const char*> {
       ASSERT_NO_FATAL_FAILURE(check_pages(engine, jobs)) << "trial " << seed;
     }
     for (size_t i = 0; i < jobs.size(); ++i)
-      ASSERT_EQ(transcript(*jobs[i]), alone(seeds[i], numbers))
+      ASSERT_EQ(transcript(*jobs[i]), transcript_alone(seeds[i], result_options))
           << "trial " << seed << ", job " << i << (jobs[i]->error ? ": " + jobs[i]->error->text() : "");
     preempted_ += engine.stats().preempted, reused_ += engine.stats().reused;
   }
 
   LoadedModel loaded_;
   const Model& model_ = *loaded_.model;
-  const bool sinks_ = check_context(model_.spec(), {ContextPolicy::kSinks, 60, 4}).ok();
+  const bool supports_sinks_ = check_context(model_.spec(), {ContextPolicy::kSinks, 60, 4}).ok();
   CpuDevice device_{2};
   int64_t preempted_ = 0, reused_ = 0;
 };
 
 TEST_P(EngineTrials, MixedRequestsEqualSeparateRuns) {
   const char* slow = std::getenv("MAKAR_SLOW");
-  const bool main = std::string(GetParam()) == "small/llama";
-  const uint64_t trials = slow && *slow == '1' ? (main ? 1000 : 200) : (main ? 60 : 12);
+  const bool is_main_model = std::string(GetParam()) == "small/llama";
+  const uint64_t trials = slow && *slow == '1' ? (is_main_model ? 1000 : 200) : (is_main_model ? 60 : 12);
   for (uint64_t i = 1; i <= trials; ++i) ASSERT_NO_FATAL_FAILURE(trial(i));
   if (!model_.spec().decoder) return;
   EXPECT_GT(preempted_, 0) << "no trial ran out of pages";
@@ -244,21 +246,21 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
     if (spec.is_encoder_decoder()) job->source = text;
     if (spec.is_encoder_decoder() && spec.reads_images()) {
       Dice dice(5);
-      std::vector<int64_t> none;
-      job->images = random_images(dice, none);
+      std::vector<int64_t> empty_prompt;
+      job->images = random_images(dice, empty_prompt);
       job->source.assign(static_cast<size_t>(spec.image_rows()), 0);
     }
     return job;
   };
   constexpr int64_t kAnswers = 12;
-  std::vector<double> want;
+  std::vector<double> expected;
   for (int64_t i = 0; i < kAnswers; ++i) {
     const auto job = request(i, 1);
     Engine engine(model_, device_);
     engine.submit(job);
     engine.run();
     const auto results = transcript(*job);
-    want.insert(want.end(), results.begin(), results.end());
+    expected.insert(expected.end(), results.begin(), results.end());
   }
   for (const bool share : {true, false})
     for (const int64_t pages : {4, 7}) {
@@ -269,7 +271,7 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
       engine.submit(job);
       while (engine.step()) ASSERT_NO_FATAL_FAILURE(check_pages(engine, {job}));
       ASSERT_FALSE(job->error.has_value()) << job->error->text();
-      EXPECT_EQ(transcript(*job), want) << pages << " pages";
+      EXPECT_EQ(transcript(*job), expected) << pages << " pages";
       EXPECT_GT(engine.stats().preempted, 0) << "no answer was preempted";
     }
   EngineOptions o;

@@ -14,11 +14,6 @@ Grammar gbnf(const std::string& text) {
   return *grammar;
 }
 
-bool whole(const Grammar& grammar, const std::string& text) {
-  GrammarState state(grammar);
-  return state.accept(text) && state.may_end();
-}
-
 const char* const kArithmetic = R"gbnf(# sums and products
 root  ::= expr "=" ws term "\n"
 expr  ::= term ([-+*/] term)*
@@ -32,17 +27,17 @@ const char* const kLists = "root ::= (item \"\\n\")+\nitem ::= \"- \" (item | [^
 
 TEST(Gbnf, ReadsTheNotation) {
   const Grammar arithmetic = gbnf(kArithmetic);
-  EXPECT_TRUE(whole(arithmetic, "(a +12) *b_2 = 7 \n"));
-  EXPECT_FALSE(whole(arithmetic, "(a + = 7\n"));
+  EXPECT_TRUE(matches(arithmetic, "(a +12) *b_2 = 7 \n"));
+  EXPECT_FALSE(matches(arithmetic, "(a + = 7\n"));
   const Grammar forms = gbnf(
       "root ::= (\n  \"x\" |\n  other\n) [\\]\\-\\x41-C]{2} \"\\u00e9\\U0001F600\" .?\nother::=[^a-z\"]");
-  EXPECT_TRUE(whole(forms, "x]Bé😀"));
-  EXPECT_TRUE(whole(forms, "ß-Cé😀中"));
-  EXPECT_FALSE(whole(forms, "aAAé😀"));
+  EXPECT_TRUE(matches(forms, "x]Bé😀"));
+  EXPECT_TRUE(matches(forms, "ß-Cé😀中"));
+  EXPECT_FALSE(matches(forms, "aAAé😀"));
   const Grammar counts = gbnf("root ::= \"a\"{2} \"b\"{1,} \"c\"{,2} \"d\"{0}");
-  EXPECT_TRUE(whole(counts, "aabbbcc"));
-  EXPECT_FALSE(whole(counts, "aabccc"));
-  EXPECT_TRUE(whole(gbnf("root ::= \"\" | \"a\""), ""));
+  EXPECT_TRUE(matches(counts, "aabbbcc"));
+  EXPECT_FALSE(matches(counts, "aabccc"));
+  EXPECT_TRUE(matches(gbnf("root ::= \"\" | \"a\""), ""));
 }
 
 TEST(Gbnf, ErrorsNameThePlace) {
@@ -119,7 +114,7 @@ TEST(GrammarState, CopiesAreIndependent) {
   ASSERT_TRUE(a.accept("ba"));
   EXPECT_TRUE(a.may_end());
   ASSERT_TRUE(b.accept("abab"));
-  EXPECT_FALSE(b.accept("x"));  // and nothing changed:
+  EXPECT_FALSE(b.accept("x"));  // the state is unchanged
   EXPECT_TRUE(b.accept("aba"));
   EXPECT_TRUE(a.accept(""));
 }
@@ -154,19 +149,19 @@ TEST(GrammarState, EachVocabularyHasItsOwnMasks) {
   }
 }
 
-TEST(HostileGrammar, LimitsAreErrors) {
-  std::string deep = "root ::= ";
-  for (int i = 0; i < 100000; ++i) deep += "(";
+TEST(HostileGrammar, HugeGrammarsCompileOrAreShortErrors) {
+  std::string nested_rule = "root ::= ";
+  for (int i = 0; i < 100000; ++i) nested_rule += "(";
   std::string chain;  // each rule doubles the one before
   for (int i = 0; i < 60; ++i) chain += fmt::format("r{} ::= r{} r{}\n", i, i + 1, i + 1);
-  std::string wide = "root ::= ";
-  for (int i = 0; i < 100000; ++i) wide += "a | ";
+  std::string long_rule = "root ::= ";
+  for (int i = 0; i < 100000; ++i) long_rule += "a | ";
   const std::string grammars[] = {
-      deep,
+      nested_rule,
       "root ::= (((\"a\"{1000}){1000}){1000}){1000}",
       "root ::= \"a\"{1000000}",
       "root ::= " + std::string(2 << 20, ' '),
-      wide + "\"x\"\na ::= \"y\"",
+      long_rule + "\"x\"\na ::= \"y\"",
       "root ::= (\"a\"?){100000}",
       "root ::= " + std::string(300, '(') + "\"a\"" + std::string(300, ')'),
   };
@@ -183,12 +178,12 @@ TEST(HostileGrammar, LimitsAreErrors) {
   EXPECT_EQ(exponential.error().kind, Error::Kind::kLimit);
   std::string schema = "{}";
   for (int i = 0; i < 60; ++i) schema = R"({"anyOf":[)" + schema + "]}";
-  (void)Grammar::from_json_schema(schema);
+  (void)Grammar::from_json_schema(schema);  // must not crash
   std::string keys = R"({"properties":{)";
   for (int i = 0; i < 1500; ++i) keys += fmt::format(R"("k{}":{{}},)", i);
-  const auto many = Grammar::from_json_schema(keys + R"("z":{}},"additionalProperties":true})");
-  ASSERT_TRUE(many.ok());
-  EXPECT_TRUE(GrammarState(*many).accept("{\"k4"));
+  const auto many_keys = Grammar::from_json_schema(keys + R"("z":{}},"additionalProperties":true})");
+  ASSERT_TRUE(many_keys.ok());
+  EXPECT_TRUE(GrammarState(*many_keys).accept("{\"k4"));
 }
 
 TEST(HostileGrammar, AmbiguityAndDepthAreLimited) {
@@ -196,19 +191,19 @@ TEST(HostileGrammar, AmbiguityAndDepthAreLimited) {
   const TokenTrie trie(tokens, {0});
   std::vector<uint64_t> mask(trie.words());
   // Each "a" has as many parses as there are ways to place brackets.
-  GrammarState ways(gbnf("root ::= \"a\" root root | \"a\""));
-  bool going = true;
-  for (int i = 0; i < 3000 && going; ++i) going = ways.accept("a");
-  EXPECT_TRUE(going || ways.limit().has_value());
-  GrammarState deep(*Grammar::from_json_schema("{}"));
+  GrammarState ambiguous_state(gbnf("root ::= \"a\" root root | \"a\""));
+  bool accepted = true;
+  for (int i = 0; i < 3000 && accepted; ++i) accepted = ambiguous_state.accept("a");
+  EXPECT_TRUE(accepted || ambiguous_state.limit().has_value());
+  GrammarState nested_state(*Grammar::from_json_schema("{}"));
   int depth = 0;
-  while (depth < 100000 && deep.accept("[")) ++depth;
+  while (depth < 100000 && nested_state.accept("[")) ++depth;
   EXPECT_GT(depth, 300);
   EXPECT_LT(depth, 100000);
-  ASSERT_TRUE(deep.limit().has_value());
-  EXPECT_EQ(deep.limit()->kind, Error::Kind::kLimit);
-  GrammarState right(gbnf("root ::= \"a\" root | \"\""));  // lists by recursion stay shallow
-  for (int i = 0; i < 100000; ++i) ASSERT_TRUE(right.accept("a"));
+  ASSERT_TRUE(nested_state.limit().has_value());
+  EXPECT_EQ(nested_state.limit()->kind, Error::Kind::kLimit);
+  GrammarState list_state(gbnf("root ::= \"a\" root | \"\""));  // lists by recursion stay shallow
+  for (int i = 0; i < 100000; ++i) ASSERT_TRUE(list_state.accept("a"));
 }
 
 }  // namespace

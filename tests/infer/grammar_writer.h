@@ -3,6 +3,7 @@
 #include <bit>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/rng.h"
@@ -80,22 +81,30 @@ inline std::vector<std::string> test_vocabulary() {
   return out;
 }
 
+// Whether the whole text matches.
+inline bool matches(const Grammar& grammar, std::string_view text) {
+  GrammarState state(grammar);
+  return state.accept(text) && state.may_end();
+}
+
 struct GrammarText {
   std::string text;
   bool ended = false;  // by the end token, or because nothing else may follow
 };
 
-// Chooses the end token, where it is allowed, with growing probability, so that most texts end.
+// Generates a text of random allowed tokens. The end token, where it is allowed, becomes more probable with
+// the length, so that most texts end.
 inline GrammarText write_text(const Grammar& grammar, const TokenTrie& trie,
-                              const std::vector<std::string>& tokens, uint64_t seed, size_t longest = 300) {
+                              const std::vector<std::string>& tokens, uint64_t seed,
+                              size_t max_tokens = 300) {
   const Rng rng(seed, Purpose::kSynthetic);
   std::vector<uint64_t> mask(trie.words());
   GrammarState state(grammar);
   GrammarText out;
-  for (size_t i = 0; i < longest; ++i) {
-    check(state.mask(trie, mask).ok(), "a mask within the limits");
+  for (size_t i = 0; i < max_tokens; ++i) {
+    check(state.mask(trie, mask).ok(), "the mask must not exceed a limit of the grammar");
     const auto r = rng.bits(i);
-    if (state.may_end() && r[1] % longest < i + longest / 20) return out.ended = true, out;
+    if (state.may_end() && r[1] % max_tokens < i + max_tokens / 20) return out.ended = true, out;
     std::vector<uint32_t> allowed, closing;
     for (size_t w = 0; w < mask.size(); ++w)
       for (uint64_t word = mask[w]; word; word &= word - 1) {
@@ -109,7 +118,7 @@ inline GrammarText write_text(const Grammar& grammar, const TokenTrie& trie,
       check(state.must_end(), "a text that cannot go on may end");
       return out.ended = true, out;
     }
-    const auto& from = !closing.empty() && r[2] % longest < i + longest / 10 ? closing : allowed;
+    const auto& from = !closing.empty() && r[2] % max_tokens < i + max_tokens / 10 ? closing : allowed;
     const uint32_t id = from[r[0] % from.size()];
     check(state.accept(tokens[id]), "what the mask allows is accepted");
     out.text += tokens[id];

@@ -38,7 +38,7 @@ std::vector<int64_t> greedy_by_forward(const Model& model, Device& device, std::
   return ids;
 }
 
-TEST(Images, GreedyAnswersAreThoseOfTheForwardPass) {
+TEST(Images, GreedyAnswersEqualTheForwardPass) {
   const LoadedModel loaded = subject("golden/llava");
   const Model& model = *loaded.model;
   CpuDevice device(1);
@@ -60,20 +60,20 @@ TEST(Images, GreedyAnswersAreThoseOfTheForwardPass) {
   }
 }
 
-TEST(Images, CaptionsAreThoseOfTransformers) {
+TEST(Images, CaptionsEqualThoseOfTransformers) {
   const LoadedModel loaded = subject("golden/vit-gpt2-captions");
   const Model& model = *loaded.model;
   CpuDevice device(1);
   const Tensor pixels = golden_inputs("vit-gpt2-captions").at("pixel_values");
-  const Json want = Json::parse(std::ifstream(std::string(MAKAR_TEST_GOLDEN) +
-                                              "/models/vit-gpt2-captions/golden.json"))["captions_greedy"];
+  const Json expected = Json::parse(std::ifstream(
+      std::string(MAKAR_TEST_GOLDEN) + "/models/vit-gpt2-captions/golden.json"))["captions_greedy"];
   for (int64_t i = 0; i < pixels.dim(0); ++i) {
     GenerateOptions o;
-    o.max_new_tokens = static_cast<int64_t>(want[static_cast<size_t>(i)].size()) - 1;
+    o.max_new_tokens = static_cast<int64_t>(expected[static_cast<size_t>(i)].size()) - 1;
     o.images = std::make_shared<ImageInputs>(model.spec(), pixels.slice(i, i + 1).clone());
     const auto answer = generate(model, device, {}, o);
     ASSERT_TRUE(answer.ok()) << answer.error().text();
-    EXPECT_EQ(Json(*answer), want[static_cast<size_t>(i)]);
+    EXPECT_EQ(Json(*answer), expected[static_cast<size_t>(i)]);
   }
 }
 
@@ -97,11 +97,11 @@ TEST(Images, PrefixesAreSharedByContent) {
     engine.run();
     return std::pair(transcript(*job), job->reused.value_or(0));
   };
-  const auto first = run_with(0.3f), other = run_with(0.4f), again = run_with(0.3f);
+  const auto first = run_with(0.3f), other = run_with(0.4f), repeated = run_with(0.3f);
   EXPECT_EQ(first.second, 0);
   EXPECT_EQ(other.second, 0) << "the image differs";
-  EXPECT_EQ(again.second, KvCache::kPageRows);
-  EXPECT_EQ(first.first, again.first);
+  EXPECT_EQ(repeated.second, KvCache::kPageRows);
+  EXPECT_EQ(first.first, repeated.first);
   EXPECT_NE(first.first, other.first);
 }
 
@@ -124,13 +124,13 @@ TEST(Images, WrongNumbersOfImagesAreErrors) {
   expect_error(captions, {4, 5}, 1, "reads no text");
   expect_error(captions, {}, 0, "none is given");
   expect_error(captions, {}, 2, "several are given");
-  ImageInputs two(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
+  ImageInputs two_images(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
   std::vector<int64_t> prompt = {4, 59, 5};
-  const Status placed = two.place(llava.model->spec(), prompt);
-  ASSERT_FALSE(placed.ok());
-  EXPECT_NE(placed.error().text().find("has 1 image token (id 59), but 2 images are given"),
+  const Status status = two_images.place(llava.model->spec(), prompt);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().text().find("has 1 image token (id 59), but 2 images are given"),
             std::string::npos)
-      << placed.error().text();
+      << status.error().text();
 }
 
 }  // namespace

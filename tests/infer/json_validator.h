@@ -41,21 +41,21 @@ class JsonValidator {
         if (!holds(one, v)) return false;
     for (const char* any : {"anyOf", "oneOf"})
       if (s.contains(any)) {
-        bool found = false;
-        for (const Json& one : s[any]) found |= holds(one, v);
-        if (!found) return false;
+        bool matched = false;
+        for (const Json& one : s[any]) matched |= holds(one, v);
+        if (!matched) return false;
       }
     if (s.contains("const") && s["const"] != v) return false;
     if (s.contains("enum")) {
-      bool found = false;
-      for (const Json& one : s["enum"]) found |= one == v;
-      if (!found) return false;
+      bool matched = false;
+      for (const Json& one : s["enum"]) matched |= one == v;
+      if (!matched) return false;
     }
     if (s.contains("type")) {
-      bool found = s.value("nullable", false) && v.is_null();
+      bool matched = s.value("nullable", false) && v.is_null();
       for (const Json& type : s["type"].is_array() ? s["type"] : Json::array({s["type"]}))
-        found |= has_type(type, v);
-      if (!found) return false;
+        matched |= has_type(type, v);
+      if (!matched) return false;
     }
     if (v.is_number()) return number(s, v.get<double>());
     if (v.is_string()) return string(s, v.get<std::string>());

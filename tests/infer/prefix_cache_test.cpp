@@ -15,12 +15,14 @@ constexpr int64_t kRows = KvCache::kPageRows;
 
 class PrefixCacheTest : public testing::Test {
  protected:
-  // Tokens of `pages` whole pages and `rest` more; `seed` makes the page at `differs` and later ones
+  // Tokens of `pages` whole pages and `rest` more; `seed` makes the pages from `first_distinct` on
   // distinct.
-  static std::vector<int64_t> tokens(int64_t pages, int64_t rest = 0, int64_t differs = 0, int64_t seed = 0) {
+  static std::vector<int64_t> tokens(int64_t pages, int64_t rest = 0, int64_t first_distinct = 0,
+                                     int64_t seed = 0) {
     std::vector<int64_t> out(static_cast<size_t>(pages * kRows + rest));
     std::iota(out.begin(), out.end(), 0);
-    for (size_t i = static_cast<size_t>(differs * kRows); i < out.size(); ++i) out[i] += 1000000 * seed;
+    for (size_t i = static_cast<size_t>(first_distinct * kRows); i < out.size(); ++i)
+      out[i] += 1000000 * seed;
     return out;
   }
   // A sequence with pages for the tokens, as the engine computes it.
@@ -30,7 +32,7 @@ class PrefixCacheTest : public testing::Test {
     return slot;
   }
   // Adds a computed sequence to the prefixes and releases it; returns its pages.
-  std::vector<KvCache::Page> remember(const std::vector<int64_t>& ids, const std::string& salt = "") {
+  std::vector<KvCache::Page> add_and_release(const std::vector<int64_t>& ids, const std::string& salt = "") {
     const size_t slot = compute(ids);
     const std::vector<KvCache::Page> pages = cache_.pages(slot);
     prefixes_->add(salt, ids, pages);
@@ -38,13 +40,13 @@ class PrefixCacheTest : public testing::Test {
     return pages;
   }
 
-  const LoadedModel made_ = subject("small/llama");
-  KvCache cache_{*made_.model->spec().decoder};
+  const LoadedModel loaded_ = subject("small/llama");
+  KvCache cache_{*loaded_.model->spec().decoder};
   std::optional<PrefixCache> prefixes_{std::in_place, cache_};
 };
 
 TEST_F(PrefixCacheTest, FindsTheLongestPrefixOfWholePages) {
-  const auto pages = remember(tokens(3, 5));
+  const auto pages = add_and_release(tokens(3, 5));
   EXPECT_EQ(prefixes_->pages(), 3);  // the partial fourth page is not kept
   EXPECT_EQ(cache_.pages_used(), 3);
   using Pages = std::vector<KvCache::Page>;
@@ -56,7 +58,7 @@ TEST_F(PrefixCacheTest, FindsTheLongestPrefixOfWholePages) {
 }
 
 TEST_F(PrefixCacheTest, ComparesEveryTokenOfAPage) {
-  remember(tokens(1));
+  add_and_release(tokens(1));
   for (const size_t at : {size_t{0}, static_cast<size_t>(kRows) / 2, static_cast<size_t>(kRows) - 1}) {
     auto other = tokens(1);
     other[at] += 1;
@@ -65,29 +67,29 @@ TEST_F(PrefixCacheTest, ComparesEveryTokenOfAPage) {
 }
 
 TEST_F(PrefixCacheTest, SaltsShareNothing) {
-  const auto pages_a = remember(tokens(2), "a");
+  const auto pages_a = add_and_release(tokens(2), "a");
   EXPECT_TRUE(prefixes_->find("b", tokens(2)).empty());
   EXPECT_TRUE(prefixes_->find("", tokens(2)).empty());
-  const auto pages_b = remember(tokens(2), "b");
+  const auto pages_b = add_and_release(tokens(2), "b");
   EXPECT_NE(prefixes_->find("a", tokens(2)), prefixes_->find("b", tokens(2)));
   EXPECT_EQ(prefixes_->find("a", tokens(2)), pages_a);
   EXPECT_EQ(prefixes_->find("b", tokens(2)), pages_b);
 }
 
 TEST_F(PrefixCacheTest, KeepsTheFirstPagesOfEqualPrefixes) {
-  const auto first = remember(tokens(2));
-  remember(tokens(2));
-  EXPECT_EQ(prefixes_->find("", tokens(2)), first);
+  const auto first_pages = add_and_release(tokens(2));
+  add_and_release(tokens(2));
+  EXPECT_EQ(prefixes_->find("", tokens(2)), first_pages);
   EXPECT_EQ(prefixes_->pages(), 2);
   EXPECT_EQ(cache_.pages_used(), 2);
-  const auto longer = remember(tokens(3));  // only its last page is new
-  EXPECT_EQ(prefixes_->find("", tokens(3)), (std::vector{first[0], first[1], longer[2]}));
+  const auto longer_pages = add_and_release(tokens(3));  // only its last page is new
+  EXPECT_EQ(prefixes_->find("", tokens(3)), (std::vector{first_pages[0], first_pages[1], longer_pages[2]}));
   EXPECT_EQ(cache_.pages_used(), 3);
 }
 
 TEST_F(PrefixCacheTest, EvictsTheLeastRecentlyUsedLeafFirst) {
-  remember(tokens(2));
-  remember(tokens(2, 0, 1, 7));  // shares its first page with the other
+  add_and_release(tokens(2));
+  add_and_release(tokens(2, 0, 1, 7));  // shares its first page with the other
   ASSERT_EQ(prefixes_->pages(), 3);
   EXPECT_EQ(prefixes_->find("", tokens(2)).size(), 2u);  // now the second sequence is the older one
   ASSERT_TRUE(prefixes_->evict());
@@ -101,7 +103,7 @@ TEST_F(PrefixCacheTest, EvictsTheLeastRecentlyUsedLeafFirst) {
 }
 
 TEST_F(PrefixCacheTest, DoesNotEvictPagesInUse) {
-  remember(tokens(2));
+  add_and_release(tokens(2));
   const size_t slot = cache_.adopt(prefixes_->find("", tokens(1)));
   ASSERT_TRUE(prefixes_->evict());   // the second page
   EXPECT_FALSE(prefixes_->evict());  // a sequence uses the first
@@ -119,7 +121,7 @@ TEST_F(PrefixCacheTest, EvictsAFreePageWithItsDescendants) {
   ASSERT_TRUE(prefixes_->evict());
   EXPECT_EQ(prefixes_->pages(), 0);
   EXPECT_TRUE(prefixes_->find("", tokens(3)).empty());
-  EXPECT_EQ(cache_.pages_used(), 2);                  // the sequence keeps its own
+  EXPECT_EQ(cache_.pages_used(), 2);                  // the other two pages of the sequence
   prefixes_->add("", tokens(3), cache_.pages(slot));  // its first page is gone: nothing can be found
   EXPECT_EQ(prefixes_->pages(), 0);
   cache_.release(slot);
@@ -127,13 +129,13 @@ TEST_F(PrefixCacheTest, EvictsAFreePageWithItsDescendants) {
 }
 
 TEST_F(PrefixCacheTest, FreesAllPagesAtTheEnd) {
-  remember(tokens(4), "a");
-  remember(tokens(2), "b");
+  add_and_release(tokens(4), "a");
+  add_and_release(tokens(2), "b");
   EXPECT_EQ(cache_.references(), 6);
   prefixes_->clear();
   EXPECT_EQ(cache_.references(), 0);
   EXPECT_TRUE(prefixes_->find("a", tokens(4)).empty());
-  remember(tokens(1), "a");
+  add_and_release(tokens(1), "a");
   prefixes_.reset();
   EXPECT_EQ(cache_.references(), 0);
 }

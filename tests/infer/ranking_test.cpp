@@ -29,7 +29,7 @@ std::vector<float> keys_of(Kind kind, size_t n, uint64_t seed) {
   return keys;
 }
 
-std::vector<size_t> sorted(const std::vector<float>& keys) {
+std::vector<size_t> sorted_indices(const std::vector<float>& keys) {
   std::vector<size_t> order(keys.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return keys[a] > keys[b]; });
@@ -41,7 +41,7 @@ class RankingTest : public testing::TestWithParam<int> {};
 TEST_P(RankingTest, CountAndMassAgreeWithASort) {
   for (const size_t n : {1u, 7u, 192u, 193u, 1000u, 20000u}) {
     const auto keys = keys_of(static_cast<Kind>(GetParam()), n, n);
-    const auto order = sorted(keys);
+    const auto order = sorted_indices(keys);
     const Rng rng(3, Purpose::kSynthetic, 1);
     std::vector<float> weights(n);
     for (size_t i = 0; i < n; ++i) weights[i] = std::floor(rng.uniform(i) * 8);  // sums are exact

@@ -28,10 +28,11 @@ TEST_P(RealVocabularyTest, TokenBytesConcatenateToTheText) {
       "{\"name\": \"Zo\xC3\xAB \xF0\x9F\x98\x80\",\n\t\"tags\": [1, 2.50, \"a  b\"]}\n\nThe end.";
   const auto encoded = tokenizer_->encode(text);
   ASSERT_TRUE(encoded.ok());
-  std::string sum;
-  for (const uint32_t id : encoded->ids) sum += bytes_[id];
-  if (sum != text) sum = sum.substr(1);  // the space that SentencePiece puts before a text
-  EXPECT_EQ(sum, text);
+  std::string concatenated;
+  for (const uint32_t id : encoded->ids) concatenated += bytes_[id];
+  if (concatenated != text)
+    concatenated = concatenated.substr(1);  // the space that SentencePiece puts before a text
+  EXPECT_EQ(concatenated, text);
 }
 
 TEST_P(RealVocabularyTest, DocumentsAreValidAndAcceptedAsTokenized) {

@@ -31,8 +31,8 @@ SamplerOptions sampling(double temperature = 1) {
   return o;
 }
 
-std::vector<float> applied(const SamplerOptions& o, std::vector<float> logits,
-                           const std::vector<int64_t>& tokens = {}, uint64_t index = 0) {
+std::vector<float> apply_options(const SamplerOptions& o, std::vector<float> logits,
+                                 const std::vector<int64_t>& tokens = {}, uint64_t index = 0) {
   EXPECT_TRUE(Sampler(o).apply(logits, tokens, index).ok());
   return logits;
 }
@@ -64,12 +64,12 @@ TEST(Sampler, InvalidLogitsAreAnError) {
 
 TEST(Sampler, SamplesFollowTheProbabilities) {
   const std::vector<float> logits = {0, std::log(2.0f), std::log(4.0f), -kInf, std::log(1.0f)};
-  std::map<int64_t, int> seen;
+  std::map<int64_t, int> counts;
   constexpr int kDraws = 20000;
-  for (int i = 0; i < kDraws; ++i) ++seen[sample(logits, sampling(), static_cast<uint64_t>(i))];
-  EXPECT_EQ(seen.count(3), 0u);
+  for (int i = 0; i < kDraws; ++i) ++counts[sample(logits, sampling(), static_cast<uint64_t>(i))];
+  EXPECT_EQ(counts.count(3), 0u);
   for (const auto& [id, share] : std::map<int64_t, double>{{0, .125}, {1, .25}, {2, .5}, {4, .125}})
-    EXPECT_NEAR(seen[id] / static_cast<double>(kDraws), share, 0.015);
+    EXPECT_NEAR(counts[id] / static_cast<double>(kDraws), share, 0.015);
 }
 
 TEST(Sampler, ExtremeTemperaturesAreFinite) {
@@ -90,30 +90,31 @@ TEST(Sampler, TruncationsEqualTheirDefinitions) {
   for (const float x : logits) total += std::exp(static_cast<double>(x));
   for (size_t i = 0; i < n; ++i) p.push_back({std::exp(static_cast<double>(logits[i])) / total, i});
   std::sort(p.begin(), p.end(), std::greater<>());
-  const auto kept = [&](const SamplerOptions& o) {
-    const auto got = applied(o, logits);
+  const auto kept_count = [&](const SamplerOptions& o) {
+    const auto got = apply_options(o, logits);
     return static_cast<size_t>(std::count_if(got.begin(), got.end(), [](float x) { return x > -kInf; }));
   };
   auto o = sampling();
   o.top_k = 137;
-  EXPECT_EQ(kept(o), 137u);
+  EXPECT_EQ(kept_count(o), 137u);
   o = sampling();
   o.top_p = 0.7;
   double mass = 0;
   size_t head = 0;
   while (mass < 0.7) mass += p[head++].first;
-  EXPECT_EQ(kept(o), head);
+  EXPECT_EQ(kept_count(o), head);
   o = sampling();
   o.min_p = 0.05;
-  EXPECT_EQ(kept(o), static_cast<size_t>(std::count_if(
-                         p.begin(), p.end(), [&](const auto& q) { return q.first >= 0.05 * p[0].first; })));
+  EXPECT_EQ(kept_count(o), static_cast<size_t>(std::count_if(p.begin(), p.end(), [&](const auto& q) {
+              return q.first >= 0.05 * p[0].first;
+            })));
   o = sampling();
   o.xtc_probability = 1, o.xtc_threshold = 0.002;
   const auto above =
       static_cast<size_t>(std::count_if(p.begin(), p.end(), [](const auto& q) { return q.first >= 0.002; }));
-  EXPECT_EQ(kept(o), n - above + 1);
-  EXPECT_GT(applied(o, logits)[p[above - 1].second], -kInf);
-  EXPECT_EQ(applied(o, logits)[p[above - 2].second], -kInf);
+  EXPECT_EQ(kept_count(o), n - above + 1);
+  EXPECT_GT(apply_options(o, logits)[p[above - 1].second], -kInf);
+  EXPECT_EQ(apply_options(o, logits)[p[above - 2].second], -kInf);
 }
 
 std::vector<double> softmax_of(const std::vector<float>& logits) {
@@ -124,26 +125,26 @@ std::vector<double> softmax_of(const std::vector<float>& logits) {
   return out;
 }
 
-// Examples of the literature.
+// Examples from the literature.
 TEST(Sampler, TemperatureAndTopPMatchWorkedExamples) {
-  const std::vector<float> two = {std::log(0.4f), std::log(0.6f)};
-  EXPECT_NEAR(softmax_of(applied(sampling(0.5), two))[0], 0.31, 0.005);
-  EXPECT_NEAR(softmax_of(applied(sampling(0.2), two))[1], 0.88, 0.005);
-  EXPECT_EQ(sample(two, sampling(0), 0), 1);
-  std::vector<float> seven;
-  for (const float p : {0.30f, 0.25f, 0.20f, 0.15f, 0.05f, 0.03f, 0.02f}) seven.push_back(std::log(p));
+  const std::vector<float> two_logits = {std::log(0.4f), std::log(0.6f)};
+  EXPECT_NEAR(softmax_of(apply_options(sampling(0.5), two_logits))[0], 0.31, 0.005);
+  EXPECT_NEAR(softmax_of(apply_options(sampling(0.2), two_logits))[1], 0.88, 0.005);
+  EXPECT_EQ(sample(two_logits, sampling(0), 0), 1);
+  std::vector<float> logits;
+  for (const float p : {0.30f, 0.25f, 0.20f, 0.15f, 0.05f, 0.03f, 0.02f}) logits.push_back(std::log(p));
   auto o = sampling();
   o.top_p = 0.7;
-  const auto kept = softmax_of(applied(o, seven));
-  const double want[] = {0.40, 0.33, 0.27, 0, 0, 0, 0};
-  for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(kept[i], want[i], 0.005) << i;
+  const auto probabilities = softmax_of(apply_options(o, logits));
+  const double expected[] = {0.40, 0.33, 0.27, 0, 0, 0, 0};
+  for (size_t i = 0; i < 7; ++i) EXPECT_NEAR(probabilities[i], expected[i], 0.005) << i;
 }
 
 TEST(Sampler, XtcAppliesWithItsProbability) {
   auto o = sampling();
   o.xtc_probability = 0.3, o.xtc_threshold = 0.1;
   int excluded = 0;
-  for (uint64_t i = 0; i < 2000; ++i) excluded += applied(o, {3, 3.1f, 0}, {}, i)[1] == -kInf;
+  for (uint64_t i = 0; i < 2000; ++i) excluded += apply_options(o, {3, 3.1f, 0}, {}, i)[1] == -kInf;
   EXPECT_NEAR(excluded / 2000.0, 0.3, 0.05);
 }
 
@@ -152,17 +153,17 @@ TEST(Sampler, PenaltiesCountOccurrences) {
   o.presence_penalty = 0.5, o.frequency_penalty = 0.25;
   const std::vector<int64_t> tokens = {3, 0, 1, 1, 1, 0, 99, -4};  // ids outside the vocabulary are ignored
   const std::vector<float> logits = {1, 1, 1, 1};
-  EXPECT_EQ(applied(o, logits, tokens), (std::vector<float>{0, -0.25f, 1, 0.25f}));
+  EXPECT_EQ(apply_options(o, logits, tokens), (std::vector<float>{0, -0.25f, 1, 0.25f}));
   o.prompt_tokens = 3;
-  EXPECT_EQ(applied(o, logits, tokens), (std::vector<float>{0.25f, 0, 1, 1}));
+  EXPECT_EQ(apply_options(o, logits, tokens), (std::vector<float>{0.25f, 0, 1, 1}));
   o = {};
   o.repetition_penalty = 2;
-  EXPECT_EQ(applied(o, {4, -4, 4, 4}, tokens), (std::vector<float>{2, -8, 4, 2}));
+  EXPECT_EQ(apply_options(o, {4, -4, 4, 4}, tokens), (std::vector<float>{2, -8, 4, 2}));
   o.repeat_last_n = 3;
-  EXPECT_EQ(applied(o, {4, -4, 4, 4}, tokens), (std::vector<float>{2, -4, 4, 4}));
+  EXPECT_EQ(apply_options(o, {4, -4, 4, 4}, tokens), (std::vector<float>{2, -4, 4, 4}));
   o = {};
   o.logit_bias = {{2, -100}, {0, 1}, {77, 5}};
-  EXPECT_EQ(applied(o, {1, 2, 3}), (std::vector<float>{2, 2, -97}));
+  EXPECT_EQ(apply_options(o, {1, 2, 3}), (std::vector<float>{2, 2, -97}));
 }
 
 // The definition of DRY, position by position.
@@ -195,9 +196,10 @@ TEST(Sampler, DryEqualsItsDefinitionAndIsLinear) {
   for (uint64_t trial = 0; trial < 300; ++trial) {
     std::vector<int64_t> tokens(rng.bits(trial)[0] % 40);
     for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = rng.bits(trial * 64 + i)[1] % 4;
-    EXPECT_EQ(applied(o, {0, 0, 0, 0}, tokens), plain_dry({0, 0, 0, 0}, tokens, o));
+    EXPECT_EQ(apply_options(o, {0, 0, 0, 0}, tokens), plain_dry({0, 0, 0, 0}, tokens, o));
   }
-  const auto long_run = applied(o, {0, 0}, std::vector<int64_t>(200000, 1));
+  // Quadratic time would take minutes here.
+  const auto long_run = apply_options(o, {0, 0}, std::vector<int64_t>(200000, 1));
   EXPECT_TRUE(std::isfinite(long_run[1]) && long_run[1] < -1e20f);
 }
 
@@ -224,7 +226,7 @@ TEST(Sampler, MirostatKeepsTheSurpriseNearTau) {
   EXPECT_TRUE(Sampler(o).next(std::vector<float>(50, 1.0f), {}, 0).ok());
 }
 
-TEST(Sampler, CopiesContinueEqually) {
+TEST(Sampler, CopiesGiveTheSameTokens) {
   auto o = sampling();
   o.mirostat = 2;
   Sampler a(o);
@@ -255,7 +257,7 @@ TEST(Sampler, NextChoosesAmongTheTokensThatApplyKeeps) {
     const std::vector<int64_t> tokens = {1, 2, 3, 1, 2, 3};
     const auto next = Sampler(o).next(logits, tokens, trial);
     ASSERT_TRUE(next.ok());
-    EXPECT_GT(applied(o, logits, tokens, trial)[static_cast<size_t>(*next)], -kInf);
+    EXPECT_GT(apply_options(o, logits, tokens, trial)[static_cast<size_t>(*next)], -kInf);
     EXPECT_EQ(*next, *Sampler(o).next(logits, tokens, trial));
   }
 }
@@ -276,24 +278,24 @@ TEST(SamplerOptions, AreReadFromJsonAndBounded) {
   EXPECT_FALSE(read_sampler_option(o, "top_k", 1e300).ok());
   EXPECT_FALSE(read_sampler_option(o, "logit_bias", Json{{"x", 1}}).ok());
   o.top_p = std::nan("");
-  const auto bad = check_sampler(o);
-  ASSERT_FALSE(bad.ok());
-  EXPECT_NE(bad.error().text().find("top_p"), std::string::npos);
+  const auto status = check_sampler(o);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().text().find("top_p"), std::string::npos);
 }
 
-TEST(Logprobs, HaveTheBitsOfLogSoftmax) {
+TEST(Logprobs, EqualLogSoftmaxBitForBit) {
   auto logits = random_logits(3000, 21);
   logits[17] = logits[3];
   logits[5] = -kInf;
-  std::vector<float> want(logits.size());
-  kernels::cpu().log_softmax(logits.data(), want.data(), 3000);
+  std::vector<float> expected(logits.size());
+  kernels::cpu().log_softmax(logits.data(), expected.data(), 3000);
   const auto got = logprobs(logits, 17, 5);
   ASSERT_TRUE(got.ok());
-  EXPECT_EQ(got->chosen, want[17]);
+  EXPECT_EQ(got->chosen, expected[17]);
   EXPECT_EQ(got->rank, logprobs(logits, 3, 0)->rank + 1);
   ASSERT_EQ(got->top.size(), 5u);
   for (const auto& alternative : got->top)
-    EXPECT_EQ(alternative.logprob, want[static_cast<size_t>(alternative.id)]);
+    EXPECT_EQ(alternative.logprob, expected[static_cast<size_t>(alternative.id)]);
   EXPECT_TRUE(std::is_sorted(got->top.begin(), got->top.end(),
                              [](const auto& a, const auto& b) { return a.logprob > b.logprob; }));
   EXPECT_EQ(logprobs(logits, got->top[2].id, 0)->rank, 2);

@@ -1,4 +1,5 @@
 // Steps of a limited time: how many rows fit, and what logits add.
+#include "infer/cpu_seconds.h"
 #include "infer/engine_fixture.h"
 
 namespace makar {
@@ -22,7 +23,9 @@ TEST(StepPacer, FindsTheRowsThatFitATimeLimit) {
 
 TEST(StepPacer, CountsTheTimeOfLogits) {
   StepPacer pacer;
-  const auto rows = [&](int64_t plain) { return pacer.rows_within(pacer.budget(512, 0.0955), 10000, plain); };
+  const auto rows = [&](int64_t without_logits) {
+    return pacer.rows_within(pacer.budget(512, 0.0955), 10000, without_logits);
+  };
   pacer.computed(100, 0.1, 0, 0);  // 1 ms per row
   EXPECT_EQ(rows(10000), 95);
   EXPECT_EQ(rows(0), StepPacer::kFirstRows) << "logits are not measured yet";
@@ -40,12 +43,6 @@ TEST(StepPacer, CountsTheTimeOfLogits) {
   EXPECT_TRUE(budget.empty());
 }
 
-double processor_seconds() {  // of this thread: other programs do not count
-  timespec now = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
 // A vocabulary whose logits cost many times as much as the layers. After prompts, whose rows need no logits,
 // a text to score must not get as many rows per step: a concurrent stream would stall.
 TEST(EnginePacing, AScoreTakesNoMoreOfAStepThanAPrompt) {
@@ -61,14 +58,14 @@ TEST(EnginePacing, AScoreTakesNoMoreOfAStepThanAPrompt) {
     r.prompt = std::move(prompt), r.max_new_tokens = tokens;
     return std::make_shared<SampleJob>(r);
   };
-  Engine whole(model, device);
-  whole.submit(score());
-  const double start = processor_seconds();
-  whole.run();
-  const double all = processor_seconds() - start;  // in one step
+  Engine unpaced(model, device);
+  unpaced.submit(score());
+  const double start = cpu_seconds();
+  unpaced.run();
+  const double total_seconds = cpu_seconds() - start;  // in one step
 
   EngineOptions o;
-  o.decode_step_seconds = o.prompt_step_seconds = all / 20;
+  o.decode_step_seconds = o.prompt_step_seconds = total_seconds / 20;
   Engine engine(model, device, o);
   for (int i = 0; i < 5; ++i) {
     engine.submit(sample(random_ids(spec, 180, static_cast<uint64_t>(10 + i)), 1));
@@ -76,15 +73,15 @@ TEST(EnginePacing, AScoreTakesNoMoreOfAStepThanAPrompt) {
   }
   engine.submit(sample({4, 9, 6}, 200));
   for (int i = 0; i < 5; ++i) engine.step();
-  const auto scored = score();
-  engine.submit(scored);
-  double longest = 0;
-  while (!scored->done()) {
-    const double before = processor_seconds();
+  const auto score_job = score();
+  engine.submit(score_job);
+  double longest_step = 0;
+  while (!score_job->done()) {
+    const double before = cpu_seconds();
     engine.step();
-    longest = std::max(longest, processor_seconds() - before);
+    longest_step = std::max(longest_step, cpu_seconds() - before);
   }
-  EXPECT_LT(longest, all / 3);
+  EXPECT_LT(longest_step, total_seconds / 3);
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ Tensor loss_of(const LoadedModel& loaded, Context& ctx) {
   const Tensor hidden = model.hidden(f, inputs);
   std::vector<float> direction;
   for (int64_t i = 0; i < hidden.dim(1); ++i) direction.push_back(static_cast<float>(i % 5) - 2.0f);
-  const Tensor along = Tensor::from({hidden.dim(1)}, std::span<const float>(direction));
-  return ops::mean(ctx, ops::multiply(ctx, hidden, along));
+  const Tensor direction_tensor = Tensor::from({hidden.dim(1)}, std::span<const float>(direction));
+  return ops::mean(ctx, ops::multiply(ctx, hidden, direction_tensor));
 }
 
 float value_of(const LoadedModel& loaded, Device& device) {
@@ -58,8 +58,8 @@ void step(const LoadedModel& loaded, Optimizer& optimizer, Device& device) {
   optimizer.step(device, 1e-2);
 }
 
-// Every fixture: an adapter on all linear layers lowers a loss, and gives the same bits when it
-// is saved and loaded.
+// An adapter on all linear layers lowers the loss of every fixture, and gives the same bits after it is saved
+// and loaded.
 TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
   CpuDevice device(2);
   int count = 0;
@@ -71,8 +71,8 @@ TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
     const ModelSpec& spec = loaded->model->spec();
     if (!has_tokens(spec) || spec.head.kind == HeadKind::kContrastive || spec.image_input) continue;
     const AdapterConfig config = all_linear();
-    const Status added = add_adapter(*loaded, config, device, 9);
-    ASSERT_TRUE(added.ok()) << added.error().text();
+    const Status add_status = add_adapter(*loaded, config, device, 9);
+    ASSERT_TRUE(add_status.ok()) << add_status.error().text();
     auto optimizer = Optimizer::make(loaded->model->parameters(), {});
     ASSERT_TRUE(optimizer.ok());
     const float before = value_of(*loaded, device);
@@ -81,12 +81,12 @@ TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
     const float after = value_of(*loaded, device);
     EXPECT_LT(after, before);
     ScratchFolder folder;
-    const Status saved = save_adapter(*loaded, config, folder.path());
-    ASSERT_TRUE(saved.ok()) << saved.error().text();
-    const auto fresh = load_model(entry.path().string(), {true});
-    const auto again = load_adapter(*fresh, folder.path(), device);
-    ASSERT_TRUE(again.ok()) << again.error().text();
-    EXPECT_EQ(value_of(*fresh, device), after);
+    const Status save_status = save_adapter(*loaded, config, folder.path());
+    ASSERT_TRUE(save_status.ok()) << save_status.error().text();
+    const auto reloaded = load_model(entry.path().string(), {true});
+    const auto reloaded_config = load_adapter(*reloaded, folder.path(), device);
+    ASSERT_TRUE(reloaded_config.ok()) << reloaded_config.error().text();
+    EXPECT_EQ(value_of(*reloaded, device), after);
     ++count;
   }
   EXPECT_GE(count, 85);
@@ -94,7 +94,7 @@ TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
 
 // The gradients of an adapter on packed weights are those on the same weights in f32, up to the rounding of
 // activations to 8 bits in products with integers.
-TEST(PackedAdapters, GradientsAreThoseOfTheDecodedWeights) {
+TEST(PackedAdapters, GradientsMatchThoseOfDecodedWeights) {
   CpuDevice device(2);
   for (const char* name : {"gptq", "awq", "fp8"}) {
     SCOPED_TRACE(name);

@@ -1,8 +1,6 @@
 // PEFT adapters: attached, merged, saved and loaded, trained further.
 #include "models/adapter.h"
 
-#include <cmath>
-
 #include "formats/safetensors.h"
 #include "kernels/cpu_device.h"
 #include "models/subjects.h"
@@ -15,13 +13,6 @@ namespace {
 const std::string kPeft = std::string(MAKAR_TEST_GOLDEN) + "/peft/";
 const std::vector<std::string> kFolders = {"dora", "lora-all-linear-rslora", "lora-attention",
                                            "lora-embed-modules-to-save"};
-
-double relative_error(const Tensor& a, const Tensor& b) {
-  double difference = 0, size = 0;
-  for (int64_t i = 0; i < a.count(); ++i)
-    difference += std::pow(a.f32()[i] - b.f32()[i], 2), size += std::pow(b.f32()[i], 2);
-  return std::sqrt(difference / size);
-}
 
 class Adapters : public testing::Test {
  protected:
@@ -55,17 +46,17 @@ class Adapters : public testing::Test {
     loaded.model->parameters().clear_gradients();
   }
   // Saves the adapter and loads it onto a new base: the same bits.
-  void expect_round_trip(const LoadedModel& loaded, const AdapterConfig& config, LoadedModel fresh) {
+  void expect_round_trip(const LoadedModel& loaded, const AdapterConfig& config, LoadedModel reloaded) {
     ScratchFolder folder;
-    const Status saved = save_adapter(loaded, config, folder.path());
-    ASSERT_TRUE(saved.ok()) << saved.error().text();
-    const auto again = load_adapter(fresh, folder.path(), device_);
-    ASSERT_TRUE(again.ok()) << again.error().text();
-    EXPECT_TRUE(same_bits(run(fresh), run(loaded)));
-    EXPECT_EQ(again->rank, config.rank);
-    EXPECT_EQ(again->targets, config.targets);
-    EXPECT_EQ(again->scale(), config.scale());
-    EXPECT_EQ(again->dora, config.dora);
+    const Status status = save_adapter(loaded, config, folder.path());
+    ASSERT_TRUE(status.ok()) << status.error().text();
+    const auto reloaded_config = load_adapter(reloaded, folder.path(), device_);
+    ASSERT_TRUE(reloaded_config.ok()) << reloaded_config.error().text();
+    EXPECT_TRUE(same_bits(run(reloaded), run(loaded)));
+    EXPECT_EQ(reloaded_config->rank, config.rank);
+    EXPECT_EQ(reloaded_config->targets, config.targets);
+    EXPECT_EQ(reloaded_config->scale(), config.scale());
+    EXPECT_EQ(reloaded_config->dora, config.dora);
   }
   CpuDevice device_{2};
 };
@@ -74,21 +65,21 @@ TEST_F(Adapters, PeftFilesRoundTrip) {
   for (const auto& name : kFolders) {
     SCOPED_TRACE(name);
     const LoadedModel loaded = base();
-    const Tensor plain = run(loaded);
+    const Tensor base_logits = run(loaded);
     const auto config = load_adapter(loaded, kPeft + name, device_);
     ASSERT_TRUE(config.ok()) << config.error().text();
-    EXPECT_FALSE(same_bits(run(loaded), plain)) << "the adapter has no effect";
+    EXPECT_FALSE(same_bits(run(loaded), base_logits)) << "the adapter has no effect";
     expect_round_trip(loaded, *config, base());
     // The same tensors, name for name and bit for bit.
     ScratchFolder folder;
     ASSERT_TRUE(save_adapter(loaded, *config, folder.path()).ok());
-    const auto ours = Safetensors::open(folder / "adapter_model.safetensors"),
-               theirs = Safetensors::open(kPeft + name + "/adapter_model.safetensors");
-    ASSERT_TRUE(ours.ok() && theirs.ok());
-    EXPECT_EQ((*ours)->names().size(), (*theirs)->names().size());
-    for (const auto& tensor : (*theirs)->names()) {
-      ASSERT_TRUE((*ours)->has(tensor)) << tensor;
-      EXPECT_TRUE(same_bits(*(*ours)->tensor(tensor), *(*theirs)->tensor(tensor))) << tensor;
+    const auto saved_file = Safetensors::open(folder / "adapter_model.safetensors"),
+               peft_file = Safetensors::open(kPeft + name + "/adapter_model.safetensors");
+    ASSERT_TRUE(saved_file.ok() && peft_file.ok());
+    EXPECT_EQ((*saved_file)->names().size(), (*peft_file)->names().size());
+    for (const auto& tensor : (*peft_file)->names()) {
+      ASSERT_TRUE((*saved_file)->has(tensor)) << tensor;
+      EXPECT_TRUE(same_bits(*(*saved_file)->tensor(tensor), *(*peft_file)->tensor(tensor))) << tensor;
     }
   }
 }
@@ -98,16 +89,16 @@ TEST_F(Adapters, MergedEqualsAttached) {
     SCOPED_TRACE(name);
     const LoadedModel loaded = base();
     ASSERT_TRUE(load_adapter(loaded, kPeft + name, device_).ok());
-    const Tensor attached = run(loaded);
+    const Tensor unmerged = run(loaded);
     merge_adapter(loaded, device_);
     const Tensor merged = run(loaded);
-    EXPECT_LT(relative_error(merged, attached), 2e-6);
+    EXPECT_LT(relative_error(merged, unmerged), 2e-6);
     // A merged model is an ordinary model: it saves and loads like one.
     ScratchFolder folder;
     ASSERT_TRUE(save_model(folder.path(), *loaded.model, *loaded.family).ok());
-    const auto again = load_model(folder.path());
-    ASSERT_TRUE(again.ok()) << again.error().text();
-    EXPECT_TRUE(same_bits(run(*again), merged));
+    const auto reloaded = load_model(folder.path());
+    ASSERT_TRUE(reloaded.ok()) << reloaded.error().text();
+    EXPECT_TRUE(same_bits(run(*reloaded), merged));
   }
 }
 
@@ -130,22 +121,22 @@ TEST_F(Adapters, TrainingContinuesFromASavedAdapter) {
 TEST_F(Adapters, FusedGpt2AttentionTrainsMergesAndRoundTrips) {
   for (const bool dora : {false, true}) {
     const LoadedModel loaded = small_model(small_config("gpt2"));
-    const Tensor plain = run(loaded);
+    const Tensor base_logits = run(loaded);
     AdapterConfig config;
     config.rank = 3, config.alpha = 6, config.targets = {"c_attn"}, config.dora = dora;
     ASSERT_TRUE(add_adapter(loaded, config, device_, 9).ok());
-    EXPECT_LT(relative_error(run(loaded), plain), 1e-6) << "B is zero: a new adapter changes nothing";
+    EXPECT_LT(relative_error(run(loaded), base_logits), 1e-6) << "B is zero: a new adapter changes nothing";
     train(loaded, 3);
     const Tensor trained = run(loaded);
-    EXPECT_GT(relative_error(trained, plain), 1e-4);
+    EXPECT_GT(relative_error(trained, base_logits), 1e-4);
     expect_round_trip(loaded, config, small_model(small_config("gpt2")));
     ScratchFolder folder;
     ASSERT_TRUE(save_adapter(loaded, config, folder.path()).ok());
     const auto file = Safetensors::open(folder / "adapter_model.safetensors");
     ASSERT_TRUE(file.ok());
-    const std::string at = "base_model.model.transformer.h.1.attn.c_attn.";
-    EXPECT_TRUE(((*file)->entry(at + "lora_A.weight")->shape == Shape{3, 32}));
-    EXPECT_TRUE(((*file)->entry(at + "lora_B.weight")->shape == Shape{96, 3}));
+    const std::string prefix = "base_model.model.transformer.h.1.attn.c_attn.";
+    EXPECT_TRUE(((*file)->entry(prefix + "lora_A.weight")->shape == Shape{3, 32}));
+    EXPECT_TRUE(((*file)->entry(prefix + "lora_B.weight")->shape == Shape{96, 3}));
     EXPECT_EQ((*file)->names().size(), dora ? 6u : 4u);
     // PEFT needs to know that the base stores the matrix transposed.
     const auto json = read_json(folder / "adapter_config.json");
@@ -179,72 +170,72 @@ TEST_F(Adapters, MergingDropsPackedWeights) {
   const LoadedModel loaded = base();
   loaded.model->pack(device_);
   ASSERT_TRUE(load_adapter(loaded, kPeft + "lora-attention", device_).ok());
-  const Tensor attached = run(loaded);
+  const Tensor unmerged = run(loaded);
   merge_adapter(loaded, device_);
-  EXPECT_LT(relative_error(run(loaded), attached), 2e-6);
+  EXPECT_LT(relative_error(run(loaded), unmerged), 2e-6);
 }
 
 // Rows select among several loaded adapters; each row gets the same bits as with that adapter attached.
 TEST_F(Adapters, AdaptersPerRowEqualAttachedOnes) {
   const std::string folders[] = {kPeft + "lora-attention", kPeft + "lora-all-linear-rslora"};
-  const Tensor plain = run(base());
-  std::vector<Tensor> want;
+  const Tensor base_logits = run(base());
+  std::vector<Tensor> expected;
   for (const std::string& folder : folders) {
     const LoadedModel loaded = base();
     ASSERT_TRUE(load_adapter(loaded, folder, device_).ok());
-    want.push_back(run(loaded));
+    expected.push_back(run(loaded));
   }
   const LoadedModel loaded = base();
   AdapterSet set(loaded, device_);
   for (const std::string& folder : folders) ASSERT_TRUE(set.load(folder).ok());
   set.add_row_adapters();
-  EXPECT_TRUE(same_bits(run(loaded), plain)) << "no row selects an adapter";
+  EXPECT_TRUE(same_bits(run(loaded), base_logits)) << "no row selects an adapter";
   const Inputs in = inputs(loaded);
   for (int32_t i = 0; i < 2; ++i) {
     Context ctx{device_};
     const std::vector<int32_t> rows(static_cast<size_t>(in.source.rows()), i);
     ctx.row_adapters = rows;
     ForwardContext f{ctx};
-    EXPECT_TRUE(
-        same_bits(loaded.model->lm_logits(ctx, loaded.model->hidden(f, in)), want[static_cast<size_t>(i)]));
+    EXPECT_TRUE(same_bits(loaded.model->lm_logits(ctx, loaded.model->hidden(f, in)),
+                          expected[static_cast<size_t>(i)]));
   }
   EXPECT_EQ(set.load(kPeft + "dora").error().kind, Error::Kind::kUnsupported);
 }
 
 TEST_F(Adapters, SeveralAdaptersAreSwitchedStackedAndMerged) {
   const std::string first = kPeft + "lora-attention", second = kPeft + "lora-all-linear-rslora";
-  const auto alone = [&](const std::string& folder) {
+  const auto run_alone = [&](const std::string& folder) {
     const LoadedModel loaded = base();
     check(load_adapter(loaded, folder, device_).ok(), "cannot load the adapter");
     return run(loaded);
   };
   const LoadedModel loaded = base();
-  const Tensor plain = run(loaded);
+  const Tensor base_logits = run(loaded);
   AdapterSet set(loaded, device_);
   ASSERT_TRUE(set.load(first).ok());
   ASSERT_TRUE(set.load(second).ok());
-  EXPECT_TRUE(same_bits(run(loaded), plain)) << "a loaded adapter is not active yet";
-  const auto with = [&](float a, float b) {
+  EXPECT_TRUE(same_bits(run(loaded), base_logits)) << "a loaded adapter is not active yet";
+  const auto run_with = [&](float a, float b) {
     set.use({a, b});
     return run(loaded);
   };
-  const Tensor both = with(1, 1);
-  EXPECT_TRUE(same_bits(with(1, 0), alone(first)));
-  EXPECT_TRUE(same_bits(with(0, 1), alone(second)));
-  EXPECT_TRUE(same_bits(with(0, 0), plain));
-  EXPECT_TRUE(same_bits(with(1, 1), both));
-  EXPECT_GT(relative_error(both, alone(first)), 1e-4);
-  EXPECT_GT(relative_error(both, alone(second)), 1e-4);
-  EXPECT_LT(relative_error(with(0.5f, 0), plain), relative_error(with(1, 0), plain));
-  // The same from the strings of a command line, with weights, and merged.
-  const Tensor weighted = with(0.25f, -0.5f);
+  const Tensor both = run_with(1, 1);
+  EXPECT_TRUE(same_bits(run_with(1, 0), run_alone(first)));
+  EXPECT_TRUE(same_bits(run_with(0, 1), run_alone(second)));
+  EXPECT_TRUE(same_bits(run_with(0, 0), base_logits));
+  EXPECT_TRUE(same_bits(run_with(1, 1), both));
+  EXPECT_GT(relative_error(both, run_alone(first)), 1e-4);
+  EXPECT_GT(relative_error(both, run_alone(second)), 1e-4);
+  EXPECT_LT(relative_error(run_with(0.5f, 0), base_logits), relative_error(run_with(1, 0), base_logits));
+  // The same adapters from command-line arguments with weights, then merged.
+  const Tensor weighted = run_with(0.25f, -0.5f);
   const LoadedModel by_arguments = base();
-  const Status words = load_adapters(by_arguments, {first + ":0.25", second + ":-0.5"}, device_);
-  ASSERT_TRUE(words.ok()) << words.error().text();
+  const Status status = load_adapters(by_arguments, {first + ":0.25", second + ":-0.5"}, device_);
+  ASSERT_TRUE(status.ok()) << status.error().text();
   EXPECT_TRUE(same_bits(run(by_arguments), weighted));
   merge_adapter(by_arguments, device_);
   EXPECT_LT(relative_error(run(by_arguments), weighted), 2e-6);
-  // Stacked adapters equal both merged one after the other.
+  // Stacked adapters equal the two merged one after the other.
   const LoadedModel in_turn = base();
   for (const auto& folder : {first, second}) {
     ASSERT_TRUE(load_adapter(in_turn, folder, device_).ok());
@@ -254,24 +245,25 @@ TEST_F(Adapters, SeveralAdaptersAreSwitchedStackedAndMerged) {
 }
 
 TEST_F(Adapters, AdaptersThatCannotBeStackedAreErrors) {
-  const auto text = [&](const std::vector<std::string>& choices) {
+  const auto load_error = [&](const std::vector<std::string>& choices) {
     const Status s = load_adapters(base(), choices, device_);
     return s.ok() ? std::string("it stacks") : s.error().text();
   };
   const std::string lora = kPeft + "lora-attention", dora = kPeft + "dora",
-                    whole = kPeft + "lora-embed-modules-to-save";
-  EXPECT_EQ(text({dora}), "it stacks");
-  EXPECT_EQ(text({whole}), "it stacks");
-  EXPECT_EQ(text({lora, lora}), "it stacks");
-  for (const auto& choices : {std::vector{lora, dora}, std::vector{dora, lora}, std::vector{lora, whole},
-                              std::vector{whole, lora}, std::vector{dora + ":0.5"}})
-    EXPECT_NE(text(choices).find("alone"), std::string::npos) << text(choices);
-  EXPECT_NE(text({lora + ":much"}).find("not a number"), std::string::npos);
-  EXPECT_NE(text({lora + ":nan"}).find("not a number"), std::string::npos);
+                    with_modules = kPeft + "lora-embed-modules-to-save";
+  EXPECT_EQ(load_error({dora}), "it stacks");
+  EXPECT_EQ(load_error({with_modules}), "it stacks");
+  EXPECT_EQ(load_error({lora, lora}), "it stacks");
+  for (const auto& choices :
+       {std::vector{lora, dora}, std::vector{dora, lora}, std::vector{lora, with_modules},
+        std::vector{with_modules, lora}, std::vector{dora + ":0.5"}})
+    EXPECT_NE(load_error(choices).find("alone"), std::string::npos) << load_error(choices);
+  EXPECT_NE(load_error({lora + ":much"}).find("not a number"), std::string::npos);
+  EXPECT_NE(load_error({lora + ":nan"}).find("not a number"), std::string::npos);
 }
 
 TEST_F(Adapters, BrokenAdaptersAreErrors) {
-  const auto broken = [&](const std::function<void(Json&)>& change) {
+  const auto load_error = [&](const std::function<void(Json&)>& change) {
     ScratchFolder folder;
     for (const char* file : {"adapter_config.json", "adapter_model.safetensors"})
       std::filesystem::copy(kPeft + "lora-attention/" + file, folder / file);
@@ -283,7 +275,7 @@ TEST_F(Adapters, BrokenAdaptersAreErrors) {
     return loaded.ok() ? std::string("it loads") : loaded.error().text();
   };
   const auto expect = [&](const std::function<void(Json&)>& change, const std::string& part) {
-    const std::string text = broken(change);
+    const std::string text = load_error(change);
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   expect([](Json& c) { c["r"] = 0; }, "'r'");

@@ -26,24 +26,24 @@ inline float loss_and_gradients(const LoadedModel& loaded, Device& device, int64
   return loss.f32()[0];
 }
 
-// Trains the adapter of `loaded`; its loss must fall below `share` of the first one. Saves the adapter, loads
-// it on `again`, the same base, and expects the same loss.
+// Trains the adapter of `loaded` and expects the loss to fall below `max_ratio` times the first loss. Then
+// saves the adapter, loads it onto `reloaded`, the same base, and expects the same loss.
 inline void expect_training_and_loading(const LoadedModel& loaded, const AdapterConfig& config,
-                                        const LoadedModel& again, Device& device, int64_t length, int steps,
-                                        float share) {
+                                        const LoadedModel& reloaded, Device& device, int64_t length,
+                                        int steps, float max_ratio) {
   auto optimizer = Optimizer::make(loaded.model->parameters(), {});
   ASSERT_TRUE(optimizer.ok());
-  const float first = loss_and_gradients(loaded, device, length);
+  const float first_loss = loss_and_gradients(loaded, device, length);
   for (int i = 0; i < steps; ++i) {
     optimizer->step(device, 1e-2);
     loss_and_gradients(loaded, device, length);
   }
-  const float last = loss_and_gradients(loaded, device, length);
-  EXPECT_LT(last, share * first);
+  const float last_loss = loss_and_gradients(loaded, device, length);
+  EXPECT_LT(last_loss, max_ratio * first_loss);
   ScratchFolder folder;
   ASSERT_TRUE(save_adapter(loaded, config, folder.path()).ok());
-  ASSERT_TRUE(load_adapter(again, folder.path(), device).ok());
-  EXPECT_EQ(loss_and_gradients(again, device, length), last);
+  ASSERT_TRUE(load_adapter(reloaded, folder.path(), device).ok());
+  EXPECT_EQ(loss_and_gradients(reloaded, device, length), last_loss);
 }
 
 }  // namespace makar

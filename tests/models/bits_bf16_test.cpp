@@ -16,15 +16,6 @@ Tensor logits_bf16(const Model& model, Device& device, const Batch& batch, KvCac
   return model.lm_logits(ctx, model.decode(f, batch, {}, nullptr)).host();
 }
 
-double distance(const Tensor& a, const Tensor& b) {
-  double difference = 0, norm = 0;
-  for (int64_t i = 0; i < a.count(); ++i) {
-    const double d = static_cast<double>(a.f32()[i]) - b.f32()[i];
-    difference += d * d, norm += static_cast<double>(b.f32()[i]) * b.f32()[i];
-  }
-  return std::sqrt(difference / norm);
-}
-
 using Case = std::tuple<std::string, std::string>;
 class BitsBf16 : public testing::TestWithParam<Case> {
  protected:
@@ -35,7 +26,7 @@ class BitsBf16 : public testing::TestWithParam<Case> {
     loaded_ = subject(std::get<1>(GetParam()));
     loaded_.model->parameters().to(device_->memory());
     ids_ = random_ids(spec(), longest(spec()), 1);
-    whole_.add(ids_);
+    batch_.add(ids_);
   }
   Model& model() { return *loaded_.model; }
   const ModelSpec& spec() { return loaded_.model->spec(); }
@@ -46,7 +37,7 @@ class BitsBf16 : public testing::TestWithParam<Case> {
   std::unique_ptr<Device> device_;
   LoadedModel loaded_;
   std::vector<int64_t> ids_;
-  Batch whole_;
+  Batch batch_;
 };
 INSTANTIATE_TEST_SUITE_P(
     Devices, BitsBf16,
@@ -61,34 +52,35 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-TEST_P(BitsBf16, TrainingEqualsPackedWithACacheInChunks) {
-  const Tensor trained = logits_bf16(model(), *device_, whole_);
+TEST_P(BitsBf16, TrainingLogitsEqualPackedCachedChunks) {
+  const Tensor training_logits = logits_bf16(model(), *device_, batch_);
   Context f32{*device_};
   ForwardContext f{f32};
-  const Tensor exact = model().lm_logits(f32, model().decode(f, whole_, {}, nullptr)).host();
-  EXPECT_GT(distance(trained, exact), 0.0) << "nothing was rounded";
-  EXPECT_LT(distance(trained, exact), 0.1);
+  const Tensor exact = model().lm_logits(f32, model().decode(f, batch_, {}, nullptr)).host();
+  EXPECT_GT(relative_error(training_logits, exact), 0.0) << "nothing was rounded";
+  EXPECT_LT(relative_error(training_logits, exact), 0.1);
   model().pack(*device_, false, DType::kBF16);
   EXPECT_EQ(model().activations(), DType::kBF16);
-  EXPECT_TRUE(same_bits(logits_bf16(model(), *device_, whole_), trained)) << "packed";
+  EXPECT_TRUE(same_bits(logits_bf16(model(), *device_, batch_), training_logits)) << "packed";
   const auto length = static_cast<int64_t>(ids_.size());
   for (const int64_t chunk : {int64_t{1}, int64_t{7}, int64_t{64}, length}) {
-    if (chunk == 1 && std::get<0>(GetParam()) == "fence") continue;
+    if (chunk == 1 && std::get<0>(GetParam()) == "fence") continue;  // slow
     KvCache cache = make_cache(1);
     for (int64_t past = 0; past < length; past += chunk) {
       const int64_t end = std::min(past + chunk, length);
       Batch part;
       part.add({ids_.begin() + past, ids_.begin() + end}, past);
       part.sequences[0].past = past;
-      ASSERT_TRUE(same_bits(logits_bf16(model(), *device_, part, &cache), trained.slice(past, end).clone()))
+      ASSERT_TRUE(
+          same_bits(logits_bf16(model(), *device_, part, &cache), training_logits.slice(past, end).clone()))
           << "chunks of " << chunk << " at " << past;
     }
   }
 }
 
-// 20 sequences of different lengths decode together, each with the logits of its own whole text.
+// 20 sequences of different lengths decode together; each has the same logits as its full text alone.
 TEST_P(BitsBf16, BatchedSequencesEqualEachAlone) {
-  if (std::get<0>(GetParam()) == "fence") GTEST_SKIP() << "the CPU's kernels";
+  if (std::get<0>(GetParam()) == "fence") GTEST_SKIP() << "the fence device has the kernels of the CPU";
   model().pack(*device_, false, DType::kBF16);
   constexpr size_t kSequences = 20;
   KvCache cache = make_cache(kSequences);
@@ -104,13 +96,13 @@ TEST_P(BitsBf16, BatchedSequencesEqualEachAlone) {
   const Tensor first = logits_bf16(model(), *device_, prefill, &cache),
                next = logits_bf16(model(), *device_, decode, &cache);
   for (size_t i = 0; i < kSequences; ++i) {
-    Batch alone;
-    alone.add(texts[i]);
-    const Tensor want = logits_bf16(model(), *device_, alone);
+    Batch single;
+    single.add(texts[i]);
+    const Tensor expected = logits_bf16(model(), *device_, single);
     const auto last = static_cast<int64_t>(texts[i].size()) - 1, row = static_cast<int64_t>(i);
-    EXPECT_TRUE(same_bits(rows_of(first, prefill.sequences[i]).clone(), want.slice(0, last).clone()))
+    EXPECT_TRUE(same_bits(rows_of(first, prefill.sequences[i]).clone(), expected.slice(0, last).clone()))
         << "prefill " << i;
-    EXPECT_TRUE(same_bits(next.slice(row, row + 1).clone(), want.slice(last, last + 1).clone()))
+    EXPECT_TRUE(same_bits(next.slice(row, row + 1).clone(), expected.slice(last, last + 1).clone()))
         << "decode " << i;
   }
 }

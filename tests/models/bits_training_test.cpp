@@ -21,7 +21,7 @@ struct Step {
   uint64_t number = 0;
 };
 
-// Inputs and labels of a few sequences; an encoder-decoder decodes what a decoder-only model would read.
+// Inputs and labels of a few sequences; the labels are those of the targets in an encoder-decoder.
 struct Example {
   Inputs inputs;
   Labels labels;
@@ -62,18 +62,18 @@ Gradients gradients(const Model& model, Device& device, const std::vector<Exampl
   return out;
 }
 
-void expect_same(const Gradients& got, const Gradients& want, const std::string& what) {
-  ASSERT_FALSE(want.empty());
-  ASSERT_EQ(got.size(), want.size()) << what;
+void expect_same(const Gradients& got, const Gradients& expected, const std::string& what) {
+  ASSERT_FALSE(expected.empty());
+  ASSERT_EQ(got.size(), expected.size()) << what;
   double size = 0;
-  for (const auto& [name, g] : want) {
+  for (const auto& [name, g] : expected) {
     EXPECT_TRUE(same_bits(got.at(name), g)) << what << ": " << name;
     for (const float x : g.span()) size += std::fabs(x);
   }
   EXPECT_TRUE(std::isfinite(size) && size > 0);
 }
 
-std::vector<std::string> trained() {
+std::vector<std::string> training_subjects() {
   auto all = decoders();
   for (const char* more : {"golden/bert-pretraining", "golden/albert-mlm", "small/bert", "small/t5",
                            "small/bart", "small/lstm-general", "small/gru-additive"})
@@ -84,21 +84,21 @@ std::vector<std::string> trained() {
 class TrainingBits : public testing::TestWithParam<std::string> {
  protected:
   TrainingBits() : loaded_(subject(GetParam())), model_(*loaded_.model) {
-    const int64_t most = std::min<int64_t>(longest(model_.spec()) - 2, 130);
-    example_ = example(model_.spec(), {most, 3, 40, most - 1, 17, 1 + most / 2}, 300);
+    const int64_t max_length = std::min<int64_t>(longest(model_.spec()) - 2, 130);
+    example_ = example(model_.spec(), {max_length, 3, 40, max_length - 1, 17, 1 + max_length / 2}, 300);
   }
   CpuDevice device_{2};
   LoadedModel loaded_;
   Model& model_;
   Example example_;
 };
-INSTANTIATE_TEST_SUITE_P(All, TrainingBits, testing::ValuesIn(trained()), test_name);
+INSTANTIATE_TEST_SUITE_P(All, TrainingBits, testing::ValuesIn(training_subjects()), test_name);
 
 TEST_P(TrainingBits, SameGradientsForAnyThreadCount) {
-  const Gradients want = gradients(model_, device_, {example_});
+  const Gradients expected = gradients(model_, device_, {example_});
   for (const int threads : {1, 2, 5}) {
     CpuDevice device(threads);
-    expect_same(gradients(model_, device, {example_}), want, fmt::format("{} threads", threads));
+    expect_same(gradients(model_, device, {example_}), expected, fmt::format("{} threads", threads));
   }
 }
 
@@ -132,12 +132,12 @@ std::map<std::string, Tensor> train(const std::string& name, int threads) {
 }
 
 TEST_P(TrainingBits, SameRunTwiceAndAtOtherThreadCounts) {
-  const auto want = train(GetParam(), 2);
-  EXPECT_FALSE(same_bits(want.at("loss 0"), want.at("loss 4"))) << "nothing was trained";
+  const auto expected = train(GetParam(), 2);
+  EXPECT_FALSE(same_bits(expected.at("loss 0"), expected.at("loss 4"))) << "nothing was trained";
   for (const int threads : {2, 1, 5}) {
     const auto got = train(GetParam(), threads);
-    ASSERT_EQ(got.size(), want.size());
-    for (const auto& [name, t] : want)
+    ASSERT_EQ(got.size(), expected.size());
+    for (const auto& [name, t] : expected)
       EXPECT_TRUE(same_bits(got.at(name), t)) << threads << " threads: " << name;
   }
 }
@@ -160,10 +160,10 @@ bool regroups(const ModelSpec& spec, const std::string& name) {
 // Two micro-batches against one batch of both. A sum over tokens continues where the first micro-batch
 // stopped, so most gradients are the same bits (norms: when a micro-batch is a multiple of their 64 rows);
 // the others agree up to rounding.
-TEST_P(TrainingBits, AccumulatedEqualsOneBatch) {
+TEST_P(TrainingBits, AccumulatedGradientsEqualOneBatch) {
   const ModelSpec& spec = model_.spec();
   if (spec.router_loss > 0) return;  // the router loss is not a mean over tokens
-  const Example one = example(spec, std::vector<int64_t>(8, 16), 300);
+  const Example full_batch = example(spec, std::vector<int64_t>(8, 16), 300);
   const auto half = [&](size_t begin) {
     Example part;
     const auto take = [&](const Batch& from, Batch& to) {
@@ -172,18 +172,18 @@ TEST_P(TrainingBits, AccumulatedEqualsOneBatch) {
         to.add({from.tokens.begin() + s.start, from.tokens.begin() + s.start + s.length});
       }
     };
-    take(one.inputs.source, part.inputs.source), take(one.inputs.target, part.inputs.target);
+    take(full_batch.inputs.source, part.inputs.source), take(full_batch.inputs.target, part.inputs.target);
     part.labels = labels_of(spec.encoder && spec.decoder ? part.inputs.target : part.inputs.source);
     return part;
   };
   // Without dropout: its masks depend on the position in the batch.
-  const Gradients want = gradients(model_, device_, {one}, {.training = false});
+  const Gradients expected = gradients(model_, device_, {full_batch}, {.training = false});
   const Gradients got = gradients(model_, device_, {half(0), half(4)}, {.training = false, .weight = 0.5f});
   double largest = 0;
-  for (const auto& [name, g] : want)
+  for (const auto& [name, g] : expected)
     for (const float x : g.span()) largest = std::max<double>(largest, std::fabs(x));
-  ASSERT_EQ(got.size(), want.size());
-  for (const auto& [name, g] : want) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (const auto& [name, g] : expected) {
     double difference = 0, size = 0;
     for (int64_t i = 0; i < g.count(); ++i)
       difference += std::pow(g.f32()[i] - got.at(name).f32()[i], 2), size += std::pow(g.f32()[i], 2);

@@ -12,7 +12,7 @@ struct Case {
   std::string base;  // the intact folder it starts from
   Edit edit;
   std::vector<std::string> expected;  // substrings of the message
-  bool config_is_sound = false;       // inspect still shows the config, with a warning
+  bool config_is_valid = false;       // inspect still shows the config, with a warning
 };
 
 std::vector<Case> config_files();

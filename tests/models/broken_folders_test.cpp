@@ -31,11 +31,11 @@ class BrokenFolders : public testing::Test {
         size_t{1} << 30);
   }
   void write(const std::string& name, const Json& config, size_t shard) {
-    const LoadedModel made = small_model(config);
-    const Status saved = save_model(scratch_ / name, *made.model, *made.family, shard);
-    ASSERT_TRUE(saved.ok()) << saved.error().text();
+    const LoadedModel model = small_model(config);
+    const Status status = save_model(scratch_ / name, *model.model, *model.family, shard);
+    ASSERT_TRUE(status.ok()) << status.error().text();
   }
-  std::string broken(const Case& c, size_t index) {
+  std::string make_broken(const Case& c, size_t index) {
     const std::string folder = scratch_ / ("case" + std::to_string(index));
     std::filesystem::copy(scratch_ / c.base, folder);
     c.edit(folder);
@@ -48,12 +48,12 @@ TEST_F(BrokenFolders, TheIntactFoldersLoad) {
   for (const auto& entry : std::filesystem::directory_iterator(scratch_.path())) {
     const auto loaded = load_model(entry.path().string());
     EXPECT_TRUE(loaded.ok()) << loaded.error().text();
-    const auto seen = inspect_model(entry.path().string());
-    EXPECT_TRUE(seen.ok() && seen->warning.empty());
+    const auto inspection = inspect_model(entry.path().string());
+    EXPECT_TRUE(inspection.ok() && inspection->warning.empty());
   }
 }
 
-TEST_F(BrokenFolders, EachIsALocatedError) {
+TEST_F(BrokenFolders, EveryErrorNamesFileAndPlace) {
   std::vector<Case> table;
   for (const auto& part : {config_files(), config_fields(), weight_files(), tensors(), shards()})
     table.insert(table.end(), part.begin(), part.end());
@@ -65,13 +65,13 @@ TEST_F(BrokenFolders, EachIsALocatedError) {
 
   struct rusage before {
   }, after{};
-  double worst = 0;
+  double slowest_ms = 0;
   std::string slowest;
   long growth = 0;
   for (size_t i = 0; i < table.size(); ++i) {
     const Case& c = table[i];
     SCOPED_TRACE(c.name);
-    const std::string folder = broken(c, i);
+    const std::string folder = make_broken(c, i);
     ::getrusage(RUSAGE_SELF, &before);
     const auto start = std::chrono::steady_clock::now();
     std::optional<Error> error;
@@ -85,7 +85,7 @@ TEST_F(BrokenFolders, EachIsALocatedError) {
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     ::getrusage(RUSAGE_SELF, &after);
     growth += after.ru_maxrss - before.ru_maxrss;
-    if (ms > worst) worst = ms, slowest = c.name;
+    if (ms > slowest_ms) slowest_ms = ms, slowest = c.name;
     if (!error) {
       ADD_FAILURE() << "it loads";
       continue;
@@ -95,17 +95,17 @@ TEST_F(BrokenFolders, EachIsALocatedError) {
     EXPECT_LT(text.size(), folder.size() + 1000);
     for (const std::string& part : c.expected)
       EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
-    const auto seen = inspect_model(folder);
-    if (c.config_is_sound)
-      EXPECT_TRUE(seen.ok() && !seen->warning.empty());
+    const auto inspection = inspect_model(folder);
+    if (c.config_is_valid)
+      EXPECT_TRUE(inspection.ok() && !inspection->warning.empty());
     else
-      EXPECT_TRUE(!seen.ok() && seen.error().text() == text);
+      EXPECT_TRUE(!inspection.ok() && inspection.error().text() == text);
     std::filesystem::remove_all(folder);
   }
   std::printf("%zu broken folders; the slowest took %.2f ms (%s); memory grew by %.1f MB\n", table.size(),
-              worst, slowest.c_str(), static_cast<double>(growth) / 1024);
+              slowest_ms, slowest.c_str(), static_cast<double>(growth) / 1024);
   if (test::kSanitized) return;
-  EXPECT_LT(worst, 1000);  // the target is 100 ms; leave a margin for a busy machine
+  EXPECT_LT(slowest_ms, 1000);  // the target is 100 ms; leave a margin for a busy machine
   EXPECT_LT(growth, 64 * 1024);
 }
 

@@ -1,5 +1,5 @@
 // ELMo against its formulas in double precision: both directions, skip connections, the mix of layers, the
-// loss of both directions; and the gradients of the mix by differences.
+// loss of both directions; and the gradients of the mix against finite differences.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -28,7 +28,7 @@ Json config(const std::string& head) {
           {"num_labels", 3}};
 }
 
-LoadedModel made(const std::string& head) {
+LoadedModel elmo_model(const std::string& head) {
   auto m = make_model(Config(config(head), "config.json"));
   check(m.ok(), "invalid config in the test");
   initialize(*m->model, 7);
@@ -101,19 +101,19 @@ std::vector<Rows> layers_of(const Model& m, const std::vector<int64_t>& tokens) 
   return out;
 }
 
-TEST(Elmo, EmbeddingsAreTheMixOfThePapersLayers) {
+TEST(Elmo, EmbeddingsMixAllLayersAsInThePaper) {
   CpuDevice device(1);
   Context ctx{device};
   ForwardContext f{ctx};
   for (const bool learned : {false, true}) {
-    const LoadedModel m = made(learned ? "ForTokenClassification" : "ForBidirectionalLM");
+    const LoadedModel m = elmo_model(learned ? "ForTokenClassification" : "ForBidirectionalLM");
     std::vector<double> shares(3, 1.0 / 3);
     if (learned) {
       Parameter& s = *m.model->parameters().find("encoder.mix.weight");
       s.value.f32()[0] = 0.3f, s.value.f32()[1] = -0.7f, s.value.f32()[2] = 1.1f;
       m.model->parameters().find("encoder.mix.scale")->value.f32()[0] = 1.7f;
-      const double all = std::exp(0.3) + std::exp(-0.7) + std::exp(1.1);
-      shares = {1.7 * std::exp(0.3) / all, 1.7 * std::exp(-0.7) / all, 1.7 * std::exp(1.1) / all};
+      const double total = std::exp(0.3) + std::exp(-0.7) + std::exp(1.1);
+      shares = {1.7 * std::exp(0.3) / total, 1.7 * std::exp(-0.7) / total, 1.7 * std::exp(1.1) / total};
     }
     const std::vector<std::vector<int64_t>> all = {{1, 2, 3, 4, 5}, {7}, {6, 6, 10}};
     const Tensor got = m.model->encode(f, texts(all));
@@ -122,9 +122,9 @@ TEST(Elmo, EmbeddingsAreTheMixOfThePapersLayers) {
       const auto states = layers_of(*m.model, text);
       for (size_t t = 0; t < text.size(); ++t, ++row)
         for (size_t i = 0; i < kWidth; ++i) {
-          double want = 0;
-          for (size_t j = 0; j < 3; ++j) want += shares[j] * states[j][t][i];
-          EXPECT_NEAR(got.f32()[row * kWidth + static_cast<int64_t>(i)], want, 2e-6);
+          double expected = 0;
+          for (size_t j = 0; j < 3; ++j) expected += shares[j] * states[j][t][i];
+          EXPECT_NEAR(got.f32()[row * kWidth + static_cast<int64_t>(i)], expected, 2e-6);
         }
     }
   }
@@ -134,7 +134,7 @@ TEST(Elmo, TheLossIsTheMeanOfBothDirections) {
   CpuDevice device(1);
   Context ctx{device};
   ForwardContext f{ctx};
-  const LoadedModel m = made("ForBidirectionalLM");
+  const LoadedModel m = elmo_model("ForBidirectionalLM");
   const std::vector<std::vector<int64_t>> all = {{1, 2, 3, 4}, {9, 8}};
   double sum = 0, count = 0;
   for (const auto& text : all) {
@@ -167,7 +167,7 @@ TEST(Elmo, LogitsDependOnOneSideOnly) {
   CpuDevice device(1);
   Context ctx{device};
   ForwardContext f{ctx};
-  const LoadedModel m = made("ForBidirectionalLM");
+  const LoadedModel m = elmo_model("ForBidirectionalLM");
   const auto logits = [&](const std::vector<int64_t>& text, const char* logits_name) {
     Inputs in;
     in.source = texts({text});
@@ -185,16 +185,16 @@ TEST(Elmo, LogitsDependOnOneSideOnly) {
 
 TEST(Elmo, AHeadKeepsTheLanguageModelAndLearnsTheMix) {
   CpuDevice device(1);
-  const LoadedModel lm = made("ForBidirectionalLM");
+  const LoadedModel lm = elmo_model("ForBidirectionalLM");
   auto m = with_head(*lm.model, lm.model->spec().config, "", "ForSequenceClassification", {"a", "b", "c"},
                      false, 3);
   ASSERT_TRUE(m.ok()) << m.error().text();
   Model& model = *m->model;
   freeze_body(model, -1);
   for (const auto& p : model.parameters().all()) {
-    const bool own = p->name.starts_with("head.") || p->name.find(".mix.") != std::string::npos;
-    EXPECT_EQ(p->trainable, own) << p->name;
-    if (own) continue;
+    const bool is_new = p->name.starts_with("head.") || p->name.find(".mix.") != std::string::npos;
+    EXPECT_EQ(p->trainable, is_new) << p->name;
+    if (is_new) continue;
     const Tensor& before = lm.model->parameters().find(p->name)->value;
     EXPECT_EQ(std::memcmp(p->value.raw(), before.raw(), before.bytes()), 0) << p->name;
   }
@@ -222,15 +222,15 @@ TEST(Elmo, AHeadKeepsTheLanguageModelAndLearnsTheMix) {
     Tensor value = model.parameters().find(name)->value;
     const Tensor gradient = tape.gradient(value);
     for (int64_t i = 0; i < value.count(); ++i) {
-      const float kept = value.f32()[i];
-      double ends[2];
+      const float original = value.f32()[i];
+      double losses[2];
       for (const int side : {0, 1}) {
-        value.f32()[i] = kept + (side ? 0.02f : -0.02f);
+        value.f32()[i] = original + (side ? 0.02f : -0.02f);
         Context plain{device};
-        ends[side] = static_cast<double>(loss(plain).f32()[0]);
+        losses[side] = static_cast<double>(loss(plain).f32()[0]);
       }
-      value.f32()[i] = kept;
-      EXPECT_NEAR(gradient.f32()[i], (ends[1] - ends[0]) / 0.04, 2e-4) << name << " " << i;
+      value.f32()[i] = original;
+      EXPECT_NEAR(gradient.f32()[i], (losses[1] - losses[0]) / 0.04, 2e-4) << name << " " << i;
       EXPECT_GT(std::abs(gradient.f32()[i]), 1e-3) << name << " " << i;
     }
   }

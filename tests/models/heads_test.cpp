@@ -1,5 +1,4 @@
-// Norms of single heads (StableLM) and the heads of ModernBERT, each against the same computed by other
-// means.
+// Norms per attention head (StableLM), output heads (ModernBERT), position biases (LaMDA).
 #include "kernels/cpu_device.h"
 #include "models/subjects.h"
 #include "scratch_folder.h"
@@ -16,39 +15,39 @@ Tensor outputs_of(const Model& model, Device& device, const char* name) {
   return model.outputs(ctx, model.hidden(f, inputs), inputs.source).at(name).clone();
 }
 
-// With the same weights, one parameter per head computes what one parameter of all heads computes.
-TEST(StableLm, NormsOfHeadsAreThoseOfCohere) {
+// One norm parameter per head and one for all heads, with the same values, give the same logits.
+TEST(StableLm, SeparateNormsPerHeadEqualOneParameter) {
   Json config = subject("golden/stablelm").model->spec().config;
   config["qk_layernorm"] = true;
-  const LoadedModel separate = small_model(config);
-  ModelSpec spec = separate.model->spec();
+  const LoadedModel per_head = small_model(config);
+  ModelSpec spec = per_head.model->spec();
   for (BlockSpec& b : spec.decoder->blocks) b.attention.qk_norm = QkNorm::kEachHead;
-  Model together(spec);
-  for (const auto& p : together.parameters().all()) {
-    if (const Parameter* same = separate.model->parameters().find(p->name)) {
-      p->value = same->value;
+  Model merged(spec);
+  for (const auto& p : merged.parameters().all()) {
+    if (const Parameter* shared = per_head.model->parameters().find(p->name)) {
+      p->value = shared->value;
       continue;
     }
     p->value = Tensor::empty(p->shape);  // [heads, head_dim]
-    const std::string start = p->name.substr(0, p->name.size() - std::string("weight").size());
+    const std::string prefix = p->name.substr(0, p->name.size() - std::string("weight").size());
     for (int64_t h = 0; h < p->shape[0]; ++h) {
-      const Tensor& own = separate.model->parameters().find(start + std::to_string(h) + ".weight")->value;
-      for (int64_t i = 0; i < own.count(); ++i)  // different for every head
-        own.f32()[i] = 0.5f + 0.1f * static_cast<float>(h) + 0.03f * static_cast<float>(i % 7);
-      std::copy_n(own.f32(), own.count(), p->value.f32() + h * own.count());
+      const Tensor& head_norm =
+          per_head.model->parameters().find(prefix + std::to_string(h) + ".weight")->value;
+      for (int64_t i = 0; i < head_norm.count(); ++i)  // different for every head
+        head_norm.f32()[i] = 0.5f + 0.1f * static_cast<float>(h) + 0.03f * static_cast<float>(i % 7);
+      std::copy_n(head_norm.f32(), head_norm.count(), p->value.f32() + h * head_norm.count());
     }
   }
   CpuDevice device(1);
-  EXPECT_TRUE(
-      same_bits(outputs_of(*separate.model, device, "logits"), outputs_of(together, device, "logits")));
+  EXPECT_TRUE(same_bits(outputs_of(*per_head.model, device, "logits"), outputs_of(merged, device, "logits")));
 }
 
-TEST(StableLm, NormsOfHeadsAreSavedUnderTheirNames) {
+TEST(StableLm, HeadNormsAreSavedUnderTransformersNames) {
   Json config = subject("golden/stablelm").model->spec().config;
   config["qk_layernorm"] = true;
-  const LoadedModel made = small_model(config);
+  const LoadedModel original = small_model(config);
   ScratchFolder folder;
-  ASSERT_TRUE(save_model(folder.path(), *made.model, *made.family).ok());
+  ASSERT_TRUE(save_model(folder.path(), *original.model, *original.family).ok());
   const auto loaded = load_model(folder.path(), {true});
   ASSERT_TRUE(loaded.ok()) << loaded.error().text();
   std::set<std::string> names;
@@ -59,7 +58,7 @@ TEST(StableLm, NormsOfHeadsAreSavedUnderTheirNames) {
   EXPECT_TRUE(names.contains("model.layers.0.self_attn.k_layernorm.norms.0.weight"));
   CpuDevice device(1);
   EXPECT_TRUE(
-      same_bits(outputs_of(*made.model, device, "logits"), outputs_of(*loaded->model, device, "logits")));
+      same_bits(outputs_of(*original.model, device, "logits"), outputs_of(*loaded->model, device, "logits")));
 }
 
 // classifier(norm(gelu(dense(row)))), in doubles.
@@ -101,8 +100,8 @@ TEST(ModernBert, HeadsComputeDenseActivationNormAndClassifier) {
     config["architectures"] = {c.architecture};
     config["classifier_pooling"] = c.pooling;
     config["id2label"] = {{"0", "a"}, {"1", "b"}, {"2", "c"}};
-    const LoadedModel made = small_model(config);
-    const Model& m = *made.model;
+    const LoadedModel original = small_model(config);
+    const Model& m = *original.model;
     CpuDevice device(1);
     Inputs inputs;
     inputs.source.add(random_ids(m.spec(), 9, 3));
@@ -117,13 +116,13 @@ TEST(ModernBert, HeadsComputeDenseActivationNormAndClassifier) {
         for (int64_t t = 0; t < 9; ++t) sum += hidden.f32()[t * width + i];
         row[static_cast<size_t>(i)] = static_cast<float>(sum / 9);
       }
-    const auto want = head_by_hand(m, row.data(), c.parameter);
-    const bool answer = std::string(c.parameter) == "head.answer";
-    for (size_t l = 0; l < (answer ? 1 : want.size()); ++l)
-      EXPECT_NEAR(got.f32()[l], want[answer ? 1 : l], 1e-4 * (1 + std::abs(want[l])));
+    const auto expected = head_by_hand(m, row.data(), c.parameter);
+    const bool is_answer = std::string(c.parameter) == "head.answer";
+    for (size_t l = 0; l < (is_answer ? 1 : expected.size()); ++l)
+      EXPECT_NEAR(got.f32()[l], expected[is_answer ? 1 : l], 1e-4 * (1 + std::abs(expected[l])));
     // Saved and loaded under transformers' names.
     ScratchFolder folder;
-    ASSERT_TRUE(save_model(folder.path(), m, *made.family).ok());
+    ASSERT_TRUE(save_model(folder.path(), m, *original.family).ok());
     const auto loaded = load_model(folder.path(), {true});
     ASSERT_TRUE(loaded.ok()) << loaded.error().text();
     EXPECT_TRUE(same_bits(outputs_of(m, device, c.output), outputs_of(*loaded->model, device, c.output)));
@@ -132,24 +131,24 @@ TEST(ModernBert, HeadsComputeDenseActivationNormAndClassifier) {
 
 // LaMDA's bias is T5's: one number per distance bucket and head, added to every score; without it, a decoder
 // cannot tell the order of earlier tokens.
-TEST(Lamda, BiasesGiveTheOrder) {
-  const LoadedModel made = small_model(Json::parse(
+TEST(Lamda, DistanceBiasesEncodeTheOrder) {
+  const LoadedModel original = small_model(Json::parse(
       R"({"model_type": "lamda", "architectures": ["LamdaForCausalLM"], "hidden_size": 32, "intermediate_size": 48,
       "num_hidden_layers": 1, "num_attention_heads": 4, "vocab_size": 60, "hidden_act": "gelu_new",
       "relative_attention_num_buckets": 8, "relative_attention_max_distance": 20})"));
-  Parameter* bias = made.model->parameters().find("decoder.relative_bias.weight");
+  Parameter* bias = original.model->parameters().find("decoder.relative_bias.weight");
   ASSERT_NE(bias, nullptr);
   CpuDevice device(1);
   const auto last = [&](const std::vector<int64_t>& ids) {
     Inputs inputs;
     inputs.source.add(ids);
-    const Tensor all = logits(*made.model, device, inputs);
+    const Tensor all = logits(*original.model, device, inputs);
     return all.slice(all.dim(0) - 1, all.dim(0)).clone();
   };
   const auto difference = [](const Tensor& a, const Tensor& b) {
-    float most = 0;
-    for (int64_t i = 0; i < a.count(); ++i) most = std::max(most, std::abs(a.f32()[i] - b.f32()[i]));
-    return most;
+    float largest = 0;
+    for (int64_t i = 0; i < a.count(); ++i) largest = std::max(largest, std::abs(a.f32()[i] - b.f32()[i]));
+    return largest;
   };
   EXPECT_GT(difference(last({5, 6, 7, 8}), last({7, 5, 6, 8})), 1e-2f);
   for (float& x : bias->value.span()) x = 0.25f;  // the same for all distances: no order

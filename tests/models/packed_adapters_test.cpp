@@ -1,5 +1,5 @@
-// Adapters on weights in the forms of bitsandbytes (NF4, NF4 with packed scales, int8) and gpt-oss (MXFP4).
-// The files are packed here, by the formulas of the formats.
+// Adapters on weights quantized like those of bitsandbytes (NF4, NF4 with quantized scales, int8) and gpt-oss
+// (MXFP4). The test packs the files by the formulas of the formats.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,35 +41,39 @@ Tensor text(const std::string& s) {
   return t;
 }
 
-// One matrix in its packed parts, and the values that these parts stand for.
-struct Pair {
+// One matrix: its packed parts, and the values that the parts decode to.
+struct PackedMatrixValues {
   std::vector<NamedTensor> packed;
   Tensor decoded;
 };
 
-Pair nf4(const std::string& name, const Tensor& w, bool nested) {
+PackedMatrixValues nf4(const std::string& name, const Tensor& w, bool nested) {
   constexpr int64_t kBlockSize = 64;
   const int64_t block_count = w.count() / kBlockSize;
-  Pair out{{}, Tensor::empty(w.shape())};
-  Tensor bytes = Tensor::zeros({w.count() / 2, 1}, DType::kU8), largest = Tensor::zeros({block_count}),
+  PackedMatrixValues out{{}, Tensor::empty(w.shape())};
+  Tensor bytes = Tensor::zeros({w.count() / 2, 1}, DType::kU8), absmax = Tensor::zeros({block_count}),
          codes = Tensor::zeros({block_count}, DType::kU8),
-         outer = Tensor::from({1}, std::vector<float>{0.25f}), steps = Tensor::zeros({256});
-  for (int i = 0; i < 256; ++i) steps.f32()[i] = static_cast<float>(i - 128) / 128;
+         nested_absmax = Tensor::from({1}, std::vector<float>{0.25f}), nested_map = Tensor::zeros({256});
+  for (int i = 0; i < 256; ++i) nested_map.f32()[i] = static_cast<float>(i - 128) / 128;
   for (int64_t r = 0; r < block_count; ++r) {
-    float top = 0;
-    for (int64_t i = 0; i < kBlockSize; ++i) top = std::max(top, std::fabs(w.f32()[r * kBlockSize + i]));
-    if (nested) {  // top is about code/128 * 0.25 + 0.25
-      const int code = std::clamp(static_cast<int>(std::lround((top - 0.25f) / 0.25f * 128)) + 128, 0, 255);
+    float block_absmax = 0;
+    for (int64_t i = 0; i < kBlockSize; ++i)
+      block_absmax = std::max(block_absmax, std::fabs(w.f32()[r * kBlockSize + i]));
+    if (nested) {  // block_absmax is about code/128 * 0.25 + 0.25
+      const int code =
+          std::clamp(static_cast<int>(std::lround((block_absmax - 0.25f) / 0.25f * 128)) + 128, 0, 255);
       codes.data<uint8_t>()[r] = static_cast<uint8_t>(code);
-      top = steps.f32()[code] * 0.25f + 0.25f;
+      block_absmax = nested_map.f32()[code] * 0.25f + 0.25f;
     }
-    largest.f32()[r] = top;
+    absmax.f32()[r] = block_absmax;
     for (int64_t i = r * kBlockSize; i < (r + 1) * kBlockSize; ++i) {
       int best = 0;
       for (int k = 1; k < 16; ++k)
-        if (std::fabs(kNf4[k] * top - w.f32()[i]) < std::fabs(kNf4[best] * top - w.f32()[i])) best = k;
+        if (std::fabs(kNf4[k] * block_absmax - w.f32()[i]) <
+            std::fabs(kNf4[best] * block_absmax - w.f32()[i]))
+          best = k;
       bytes.data<uint8_t>()[i / 2] |= static_cast<uint8_t>(i % 2 ? best : best << 4);
-      out.decoded.f32()[i] = kNf4[best] * top;
+      out.decoded.f32()[i] = kNf4[best] * block_absmax;
     }
   }
   Json state = {{"quant_type", "nf4"},
@@ -79,34 +83,34 @@ Pair nf4(const std::string& name, const Tensor& w, bool nested) {
   if (nested) state.update({{"nested_blocksize", 256}, {"nested_dtype", "float32"}, {"nested_offset", 0.25}});
   out.packed = {{name, bytes},
                 {name + ".quant_map", Tensor::from({16}, std::span<const float>(kNf4))},
-                {name + ".absmax", nested ? codes : largest},
+                {name + ".absmax", nested ? codes : absmax},
                 {name + ".quant_state.bitsandbytes__nf4", text(state.dump())}};
   if (nested)
     out.packed.insert(out.packed.end(),
-                      {{name + ".nested_absmax", outer}, {name + ".nested_quant_map", steps}});
+                      {{name + ".nested_absmax", nested_absmax}, {name + ".nested_quant_map", nested_map}});
   return out;
 }
 
-Pair int8(const std::string& name, const Tensor& w) {
-  Pair out{{}, Tensor::empty(w.shape())};
-  Tensor values = Tensor::empty(w.shape(), DType::kI8), largest = Tensor::zeros({w.dim(0)});
+PackedMatrixValues int8(const std::string& name, const Tensor& w) {
+  PackedMatrixValues out{{}, Tensor::empty(w.shape())};
+  Tensor values = Tensor::empty(w.shape(), DType::kI8), absmax = Tensor::zeros({w.dim(0)});
   const int64_t columns = w.dim(1);
   for (int64_t r = 0; r < w.dim(0); ++r) {
     for (int64_t c = 0; c < columns; ++c)
-      largest.f32()[r] = std::max(largest.f32()[r], std::fabs(w.f32()[r * columns + c]));
+      absmax.f32()[r] = std::max(absmax.f32()[r], std::fabs(w.f32()[r * columns + c]));
     for (int64_t i = r * columns; i < (r + 1) * columns; ++i) {
-      values.data<int8_t>()[i] = static_cast<int8_t>(std::lround(w.f32()[i] / largest.f32()[r] * 127));
-      out.decoded.f32()[i] = static_cast<float>(values.data<int8_t>()[i]) * largest.f32()[r] / 127.0f;
+      values.data<int8_t>()[i] = static_cast<int8_t>(std::lround(w.f32()[i] / absmax.f32()[r] * 127));
+      out.decoded.f32()[i] = static_cast<float>(values.data<int8_t>()[i]) * absmax.f32()[r] / 127.0f;
     }
   }
-  out.packed = {{name, values}, {name.substr(0, name.rfind('.')) + ".SCB", largest}};
+  out.packed = {{name, values}, {name.substr(0, name.rfind('.')) + ".SCB", absmax}};
   return out;
 }
 
 // Experts [experts, in, out] in blocks of 32 inputs.
-Pair mxfp4(const std::string& name, const Tensor& w) {
+PackedMatrixValues mxfp4(const std::string& name, const Tensor& w) {
   const int64_t experts = w.dim(0), in = w.dim(1), outs = w.dim(2), groups = in / 32;
-  Pair out{{}, Tensor::empty(w.shape())};
+  PackedMatrixValues out{{}, Tensor::empty(w.shape())};
   Tensor blocks = Tensor::zeros({experts, outs, groups, 16}, DType::kU8),
          scales = Tensor::zeros({experts, outs, groups}, DType::kU8);
   for (int64_t e = 0; e < experts; ++e)
@@ -114,9 +118,9 @@ Pair mxfp4(const std::string& name, const Tensor& w) {
       for (int64_t g = 0; g < groups; ++g) {
         const auto at = [&](int64_t k) { return (e * in + g * 32 + k) * outs + o; };
         const int64_t block = (e * outs + o) * groups + g;
-        float top = 0;
-        for (int64_t k = 0; k < 32; ++k) top = std::max(top, std::fabs(w.f32()[at(k)]));
-        const int exponent = static_cast<int>(std::ceil(std::log2(top / 6)));
+        float block_absmax = 0;
+        for (int64_t k = 0; k < 32; ++k) block_absmax = std::max(block_absmax, std::fabs(w.f32()[at(k)]));
+        const int exponent = static_cast<int>(std::ceil(std::log2(block_absmax / 6)));
         scales.data<uint8_t>()[block] = static_cast<uint8_t>(127 + exponent);
         for (int64_t k = 0; k < 32; ++k) {
           const float v = std::ldexp(w.f32()[at(k)], -exponent);
@@ -139,24 +143,25 @@ class PackedBase : public testing::TestWithParam<std::string> {
     const bool experts = GetParam() == "mxfp4";
     Json c = small_config(experts ? "gpt_oss" : "llama");
     c["hidden_size"] = 64, c["intermediate_size"] = 96, c["head_dim"] = 16;
-    const auto made = make_model(Config(c, "config.json"));
-    ASSERT_TRUE(made.ok()) << made.error().text();
-    initialize(*made->model, 7);
+    const auto model = make_model(Config(c, "config.json"));
+    ASSERT_TRUE(model.ok()) << model.error().text();
+    initialize(*model->model, 7);
     ScratchFolder plain;
-    ASSERT_TRUE(save_model(plain.path(), *made->model, *made->family).ok());
+    ASSERT_TRUE(save_model(plain.path(), *model->model, *model->family).ok());
     const auto file = *Safetensors::open(plain / "model.safetensors");
     std::vector<NamedTensor> packed, decoded;
     int64_t matrices = 0;
     for (const std::string& name : file->names()) {
       const Tensor w = file->tensor(name)->clone();
-      const bool chosen = experts ? name.ends_with("_proj") && w.rank() == 3 : name.ends_with("_proj.weight");
-      if (!chosen) {
+      const bool is_packed =
+          experts ? name.ends_with("_proj") && w.rank() == 3 : name.ends_with("_proj.weight");
+      if (!is_packed) {
         packed.push_back({name, w}), decoded.push_back({name, w});
         continue;
       }
-      const Pair pair = experts                ? mxfp4(name, w)
-                        : GetParam() == "int8" ? int8(name, w)
-                                               : nf4(name, w, GetParam() == "nf4_nested");
+      const PackedMatrixValues pair = experts                ? mxfp4(name, w)
+                                      : GetParam() == "int8" ? int8(name, w)
+                                                             : nf4(name, w, GetParam() == "nf4_nested");
       packed.insert(packed.end(), pair.packed.begin(), pair.packed.end());
       decoded.push_back({name, pair.decoded});
       ++matrices;
@@ -175,11 +180,11 @@ class PackedBase : public testing::TestWithParam<std::string> {
     return std::move(*loaded);
   }
   float backward(const LoadedModel& loaded) { return loss_and_gradients(loaded, device_, 30); }
-  AdapterConfig put(const LoadedModel& loaded) {
+  AdapterConfig attach_adapter(const LoadedModel& loaded) {
     AdapterConfig config;
     config.rank = 4, config.alpha = 8, config.targets = {"all-linear"};
-    const Status added = add_adapter(loaded, config, device_, 3);
-    check(added.ok(), added.ok() ? "" : added.error().text());
+    const Status status = add_adapter(loaded, config, device_, 3);
+    check(status.ok(), status.ok() ? "" : status.error().text());
     return config;
   }
 
@@ -187,11 +192,11 @@ class PackedBase : public testing::TestWithParam<std::string> {
   CpuDevice device_{2};
 };
 
-TEST_P(PackedBase, LossAndGradientsAreThoseOfTheDecodedWeights) {
+TEST_P(PackedBase, LossAndGradientsEqualThoseOfDecodedWeights) {
   const LoadedModel a = load(packed_, true), b = load(decoded_, true);
-  put(a), put(b);
+  attach_adapter(a), attach_adapter(b);
   EXPECT_NEAR(backward(a), backward(b), 1e-5);
-  int64_t compared = 0;
+  int64_t gradient_count = 0;
   for (const auto& p : a.model->parameters().all()) {
     if (!p->grad.defined()) continue;
     const Tensor other = b.model->parameters().find(p->name)->grad;
@@ -199,15 +204,15 @@ TEST_P(PackedBase, LossAndGradientsAreThoseOfTheDecodedWeights) {
     for (int64_t i = 0; i < other.count(); ++i)
       difference += std::pow(p->grad.f32()[i] - other.f32()[i], 2), size += std::pow(other.f32()[i], 2);
     EXPECT_LE(difference, 1e-10 * size) << p->name;
-    ++compared;
+    ++gradient_count;
   }
-  EXPECT_GE(compared, 14);
+  EXPECT_GE(gradient_count, 14);
 }
 
 // As `makar sft --adapter qlora` does it, with integer products where the base has them.
-TEST_P(PackedBase, AnAdapterTrainsAndIsLoadedAgain) {
+TEST_P(PackedBase, AnAdapterTrainsAndReloads) {
   const LoadedModel loaded = load(packed_, false);
-  const AdapterConfig config = put(loaded);
+  const AdapterConfig config = attach_adapter(loaded);
   expect_training_and_loading(loaded, config, load(packed_, false), device_, 30, 30, 0.9f);
 }
 

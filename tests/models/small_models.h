@@ -36,16 +36,16 @@ inline Json small_config(const std::string& family) {
       {"llama", "Llama"},    {"mixtral", "Mixtral"},        {"gemma2", "Gemma2"},   {"gemma3_text", "Gemma3"},
       {"gpt_oss", "GptOss"}, {"qwen2_moe", "Qwen2Moe"},     {"cohere2", "Cohere2"}, {"olmo2", "Olmo2"},
       {"phi3", "Phi3"},      {"deepseek_v3", "DeepseekV3"}, {"lfm2", "Lfm2"}};
-  const auto named = std::find_if(like_llama.begin(), like_llama.end(),
+  const auto entry = std::find_if(like_llama.begin(), like_llama.end(),
                                   [&](const auto& pair) { return pair.first == family; });
-  if (named != like_llama.end()) {
+  if (entry != like_llama.end()) {
     Json c = Json::parse(
         R"({"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
       "head_dim": 8, "intermediate_size": 48, "hidden_act": "silu", "max_position_embeddings": 256, "vocab_size": 60,
       "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
       "tie_word_embeddings": false, "attention_dropout": 0.0})");
     c["model_type"] = family;
-    c["architectures"] = {named->second + "ForCausalLM"};
+    c["architectures"] = {entry->second + "ForCausalLM"};
     if (family == "gemma3_text") c["sliding_window_pattern"] = 2, c["query_pre_attn_scalar"] = 8;
     if (family == "gemma3_text" || family == "gpt_oss" || family == "cohere2") c["sliding_window"] = 100;
     if (family == "gpt_oss") c["num_local_experts"] = 4, c["num_experts_per_tok"] = 2;

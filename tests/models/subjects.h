@@ -18,6 +18,16 @@ inline bool same_bits(const Tensor& a, const Tensor& b) {
          !std::memcmp(a.raw(), b.raw(), a.bytes());
 }
 
+// The norm of a - b divided by the norm of b.
+inline double relative_error(const Tensor& a, const Tensor& b) {
+  double difference = 0, norm = 0;
+  for (int64_t i = 0; i < b.count(); ++i) {
+    const double d = static_cast<double>(a.f32()[i]) - b.f32()[i];
+    difference += d * d, norm += static_cast<double>(b.f32()[i]) * b.f32()[i];
+  }
+  return std::sqrt(difference / norm);
+}
+
 // "golden/llama": the folder of the fixture. "small/llama": random weights and 256 positions, so that
 // sequences cross the tiles of 96 keys more than once.
 inline LoadedModel subject(const std::string& name) {
@@ -67,13 +77,14 @@ inline Tensor logits(const Model& model, Device& device, const Inputs& inputs, K
   return out;
 }
 
-// 33 sequences of different lengths; number 17 is `own`.
-constexpr size_t kOwn = 17;
+// 33 sequences of different lengths; the one at kOwnIndex is `own`.
+constexpr size_t kOwnIndex = 17;
 inline Batch batch_with_others(const ModelSpec& spec, const std::vector<int64_t>& own, int64_t max_length,
                                uint64_t salt) {
   Batch batch;
   for (size_t s = 0; s < 33; ++s)
-    batch.add(s == kOwn ? own : random_ids(spec, 1 + static_cast<int64_t>(s) * 37 % max_length, salt + s));
+    batch.add(s == kOwnIndex ? own
+                             : random_ids(spec, 1 + static_cast<int64_t>(s) * 37 % max_length, salt + s));
   return batch;
 }
 

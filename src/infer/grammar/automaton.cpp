@@ -9,7 +9,7 @@ namespace {
 
 size_t at(int32_t node) { return static_cast<size_t>(node); }
 
-// Eliminates empty edges: a node takes over the edges of all nodes it reaches without reading.
+// Eliminates empty edges: copies to each node the edges of all nodes that it reaches without reading a byte.
 class EmptyEdgeRemover {
  public:
   EmptyEdgeRemover(const RawGraph& graph, const Limits& limits, WorkBudget& work)
@@ -17,17 +17,17 @@ class EmptyEdgeRemover {
 
   Result<std::vector<Node>> run() {
     std::vector<Node> nodes(g_.nodes.size());
-    std::vector<uint8_t> is_end(g_.nodes.size(), 0), wanted(g_.nodes.size(), 0);
+    std::vector<uint8_t> is_end(g_.nodes.size(), 0), is_target(g_.nodes.size(), 0);
     for (const int32_t end : g_.ends) is_end[at(end)] = 1;
-    for (const int32_t start : g_.starts) wanted[at(start)] = 1;
+    for (const int32_t start : g_.starts) is_target[at(start)] = 1;
     for (const auto& node : g_.nodes) {
-      for (const Edge& e : node.edges) wanted[at(e.to)] = 1;
-      for (const auto& c : node.calls) wanted[at(c.back)] = 1;
+      for (const Edge& e : node.edges) is_target[at(e.to)] = 1;
+      for (const auto& c : node.calls) is_target[at(c.back)] = 1;
     }
     size_t total = 0;
     for (size_t i = 0; i < nodes.size(); ++i) {
-      if (!wanted[i]) continue;
-      for (const int32_t j : reach(static_cast<int32_t>(i))) {
+      if (!is_target[i]) continue;
+      for (const int32_t j : empty_closure(static_cast<int32_t>(i))) {
         const auto& from = g_.nodes[at(j)];
         nodes[i].final |= is_end[at(j)] != 0;
         nodes[i].edges.insert(nodes[i].edges.end(), from.edges.begin(), from.edges.end());
@@ -39,7 +39,7 @@ class EmptyEdgeRemover {
       unique(nodes[i].edges);
       unique(nodes[i].calls);
       total += nodes[i].edges.size() + nodes[i].calls.size();
-      if (total > limits_.edges || walked_ > limits_.steps)
+      if (total > limits_.edges || visited_ > limits_.steps)
         return error_of(Error::Kind::kLimit, "grammar",
                         "needs more than {} edges; make its repetitions smaller", limits_.edges);
     }
@@ -53,35 +53,36 @@ class EmptyEdgeRemover {
     v.erase(std::unique(v.begin(), v.end()), v.end());
     v.shrink_to_fit();
   }
-  const std::vector<int32_t>& reach(int32_t from) {
-    found_.assign(1, from);
+  const std::vector<int32_t>& empty_closure(int32_t from) {
+    closure_.assign(1, from);
     seen_[at(from)] = from;
-    for (size_t i = 0; i < found_.size(); ++i)
-      for (const int32_t to : g_.nodes[at(found_[i])].empty) {
-        ++walked_;
+    for (size_t i = 0; i < closure_.size(); ++i)
+      for (const int32_t to : g_.nodes[at(closure_[i])].empty) {
+        ++visited_;
         if (seen_[at(to)] == from) continue;
         seen_[at(to)] = from;
-        found_.push_back(to);
+        closure_.push_back(to);
       }
-    walked_ += found_.size();
-    return found_;
+    visited_ += closure_.size();
+    return closure_;
   }
 
   const RawGraph& g_;
   const Limits& limits_;
   WorkBudget& work_;
-  std::vector<int32_t> seen_, found_;
-  size_t walked_ = 0;
+  std::vector<int32_t> seen_, closure_;
+  size_t visited_ = 0;
 };
 
 // Marks the nodes from which the end of their rule is reachable: after any bytes if `reading`, else without
 // reading a byte.
 std::vector<uint8_t> can_end(const std::vector<Node>& nodes, bool reading) {
-  std::vector<uint8_t> yes(nodes.size(), 0);
-  std::vector<std::vector<std::pair<int32_t, int32_t>>> waiting(nodes.size());  // (node, the other condition)
-  std::vector<int32_t> work;
+  std::vector<uint8_t> marked(nodes.size(), 0);
+  std::vector<std::vector<std::pair<int32_t, int32_t>>> waiting(
+      nodes.size());  // (node, second node that must be marked, or -1)
+  std::vector<int32_t> pending;
   const auto mark = [&](int32_t n) {
-    if (!yes[at(n)]) yes[at(n)] = 1, work.push_back(n);
+    if (!marked[at(n)]) marked[at(n)] = 1, pending.push_back(n);
   };
   for (size_t i = 0; i < nodes.size(); ++i) {
     const int32_t n = static_cast<int32_t>(i);
@@ -91,13 +92,13 @@ std::vector<uint8_t> can_end(const std::vector<Node>& nodes, bool reading) {
       waiting[at(c.start)].push_back({n, c.back}), waiting[at(c.back)].push_back({n, c.start});
     if (nodes[i].final) mark(n);
   }
-  while (!work.empty()) {
-    const int32_t n = work.back();
-    work.pop_back();
+  while (!pending.empty()) {
+    const int32_t n = pending.back();
+    pending.pop_back();
     for (const auto& [node, other] : waiting[at(n)])
-      if (other < 0 || yes[at(other)]) mark(node);
+      if (other < 0 || marked[at(other)]) mark(node);
   }
-  return yes;
+  return marked;
 }
 
 void drop_dead_ends(std::vector<Node>& nodes) {
@@ -116,7 +117,7 @@ void drop_dead_ends(std::vector<Node>& nodes) {
 // strongly connected components (Tarjan, iterative) of the graph of calls and of skipped empty rules.
 int32_t find_left_recursion(const std::vector<Node>& nodes) {
   const std::vector<uint8_t> skippable = can_end(nodes, false);
-  std::vector<int32_t> order(nodes.size(), 0), low(nodes.size(), 0), component(nodes.size(), -1), open;
+  std::vector<int32_t> order(nodes.size(), 0), low(nodes.size(), 0), component(nodes.size(), -1), stack;
   struct Visit {
     int32_t node;
     size_t next;
@@ -125,7 +126,7 @@ int32_t find_left_recursion(const std::vector<Node>& nodes) {
   int32_t counter = 0;
   const auto enter = [&](int32_t n) {
     order[at(n)] = low[at(n)] = ++counter;
-    open.push_back(n);
+    stack.push_back(n);
     path.push_back({n, 0});
   };
   for (size_t root = 0; root < nodes.size(); ++root) {
@@ -152,8 +153,8 @@ int32_t find_left_recursion(const std::vector<Node>& nodes) {
       if (low[at(n)] != order[at(n)]) continue;
       int32_t member = -1;
       do {
-        member = open.back();
-        open.pop_back();
+        member = stack.back();
+        stack.pop_back();
         component[at(member)] = n;
       } while (member != n);
     }

@@ -46,14 +46,16 @@ class Emitter {
   Emitter(RawGraph& graph, const Limits& limits, WorkBudget& work)
       : g_(graph), limits_(limits), work_(work) {}
 
-  bool full() const { return g_.nodes.size() > limits_.nodes || edges_ > limits_.edges || work_.stopped(); }
+  bool limit_reached() const {
+    return g_.nodes.size() > limits_.nodes || edges_ > limits_.edges || work_.stopped();
+  }
   int32_t node() {
     g_.nodes.emplace_back();
     return static_cast<int32_t>(g_.nodes.size()) - 1;
   }
 
   void emit(const Expr& e, int32_t from, int32_t to) {
-    if (full() || !work_.spend()) return;
+    if (limit_reached() || !work_.spend()) return;
     switch (e.kind) {
       case Expr::Kind::kLiteral:
         return emit_literal(e.literal, from, to);
@@ -85,7 +87,7 @@ class Emitter {
 
   void emit_literal(const std::string& bytes, int32_t from, int32_t to) {
     if (bytes.empty()) return empty(from, to);
-    for (size_t i = 0; i < bytes.size() && !full() && work_.spend(); ++i) {
+    for (size_t i = 0; i < bytes.size() && !limit_reached() && work_.spend(); ++i) {
       const int32_t next = i + 1 == bytes.size() ? to : node();
       const uint8_t b = static_cast<uint8_t>(bytes[i]);
       edge(from, {b, b}, next);
@@ -99,7 +101,7 @@ class Emitter {
     for (const auto& r : set.ranges()) utf8_sequences(r.low, r.high, sequences);
     std::map<ByteSequence, int32_t> tails;  // equal continuations share nodes
     for (const ByteSequence& s : sequences) {
-      if (full() || !work_.spend(4 * static_cast<int64_t>(s.size()))) return;
+      if (limit_reached() || !work_.spend(4 * static_cast<int64_t>(s.size()))) return;
       int32_t next = to;
       for (size_t i = s.size(); i-- > 1;) {
         const auto [found, added] =
@@ -116,7 +118,7 @@ class Emitter {
 
   void emit_sequence(const std::vector<ExprPtr>& parts, int32_t from, int32_t to) {
     if (parts.empty()) return empty(from, to);
-    for (size_t i = 0; i < parts.size() && !full(); ++i) {
+    for (size_t i = 0; i < parts.size() && !limit_reached(); ++i) {
       const int32_t next = i + 1 == parts.size() ? to : node();
       emit(*parts[i], from, next);
       from = next;
@@ -125,7 +127,7 @@ class Emitter {
 
   void emit_repeat(const Expr& e, int32_t from, int32_t to) {
     const Expr& part = *e.parts[0];
-    for (int64_t i = 0; i < e.min && !full(); ++i) {
+    for (int64_t i = 0; i < e.min && !limit_reached(); ++i) {
       const int32_t next = node();
       emit(part, from, next);
       from = next;
@@ -136,7 +138,7 @@ class Emitter {
       emit(part, loop, loop);
       return empty(loop, to);
     }
-    for (int64_t i = e.min; i < e.max && !full(); ++i) {
+    for (int64_t i = e.min; i < e.max && !limit_reached(); ++i) {
       empty(from, to);
       const int32_t next = node();
       emit(part, from, next);
@@ -156,14 +158,14 @@ class Emitter {
 Result<RawGraph> emit(const RuleSet& rules, const Limits& limits, WorkBudget& work) {
   RawGraph graph;
   Emitter emitter(graph, limits, work);
-  for (size_t i = 0; i < rules.bodies.size() && !emitter.full(); ++i) {
+  for (size_t i = 0; i < rules.bodies.size() && !emitter.limit_reached(); ++i) {
     graph.starts.push_back(emitter.node());
     graph.ends.push_back(emitter.node());
     if (!rules.bodies[i]) return error_at("grammar", "rule '{}' is used but never defined", rules.names[i]);
     emitter.emit(*rules.bodies[i], graph.starts.back(), graph.ends.back());
   }
   if (work.stopped()) return work.error("grammar");
-  if (emitter.full())
+  if (emitter.limit_reached())
     return error_of(Error::Kind::kLimit, "grammar",
                     "needs more than {} nodes or {} edges; make its repetitions smaller", limits.nodes,
                     limits.edges);

@@ -24,10 +24,10 @@ struct HashOfHash {
 // Classes are distinguished by a 128-bit hash.
 std::vector<int32_t> equivalent_nodes(const std::vector<Node>& nodes, int bytes, WorkBudget& work) {
   const size_t count = nodes.size();
-  std::vector<int32_t> kind(count, 0), next(count);
-  size_t kinds = 0;
+  std::vector<int32_t> class_of(count, 0), next(count);
+  size_t class_count = 0;
   for (int round = 0; round <= bytes; ++round) {
-    std::unordered_map<Hash128, int32_t, HashOfHash> known;
+    std::unordered_map<Hash128, int32_t, HashOfHash> classes;
     for (size_t i = 0; i < count; ++i) {
       if (!work.spend(1 + static_cast<int64_t>(nodes[i].edges.size()) / 4)) return {};
       Hash128 h;
@@ -38,21 +38,21 @@ std::vector<int32_t> equivalent_nodes(const std::vector<Node>& nodes, int bytes,
       if (round > 0)
         for (const Edge& e : nodes[i].edges)
           h.add(uint64_t{e.low} << 48 | uint64_t{e.high} << 40 |
-                static_cast<uint32_t>(kind[static_cast<size_t>(e.to)]));
-      next[i] = known.try_emplace(h, static_cast<int32_t>(known.size())).first->second;
+                static_cast<uint32_t>(class_of[static_cast<size_t>(e.to)]));
+      next[i] = classes.try_emplace(h, static_cast<int32_t>(classes.size())).first->second;
     }
-    kind.swap(next);
-    if (known.size() == kinds && round > 1) break;  // fixed point: no class was split
-    kinds = known.size();
+    class_of.swap(next);
+    if (classes.size() == class_count && round > 1) break;  // fixed point: no class was split
+    class_count = classes.size();
   }
-  std::vector<int32_t> first(kinds, -1), members(kinds, 0), out(count);
+  std::vector<int32_t> first(class_count, -1), members(class_count, 0), out(count);
   for (size_t i = 0; i < count; ++i) {
-    const size_t k = static_cast<size_t>(kind[i]);
+    const size_t k = static_cast<size_t>(class_of[i]);
     if (first[k] < 0) first[k] = static_cast<int32_t>(i);
     ++members[k];
   }
   for (size_t i = 0; i < count; ++i) {
-    const size_t k = static_cast<size_t>(kind[i]);
+    const size_t k = static_cast<size_t>(class_of[i]);
     out[i] = members[k] > 1 ? first[k] : -1;
   }
   return out;

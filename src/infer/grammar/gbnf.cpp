@@ -9,7 +9,7 @@
 namespace makar::grammar {
 namespace {
 
-constexpr int kMaxRepetitions = 8;  // operators after one term, as in a*+?
+constexpr int kMaxRepetitionOperators = 8;  // operators after one term, as in a*+?
 
 bool in_name(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -22,7 +22,7 @@ class Reader {
     rule_named("root");
   }
 
-  Result<RuleSet> whole() {
+  Result<RuleSet> read() {
     for (space(true); !s_.done(); space(true)) MAKAR_CHECK_OK(rule());
     if (!rules_.bodies[0]) return error_at("grammar", "has no rule 'root', which matches the whole text");
     for (size_t i = 0; i < rules_.names.size(); ++i)
@@ -101,7 +101,7 @@ class Reader {
       if (c == '"') {
         MAKAR_TRY(part, string_literal());
       } else if (c == '[') {
-        MAKAR_TRY(part, class_of());
+        MAKAR_TRY(part, character_class());
       } else if (c == '.') {
         s_.skip();
         part = character(CodePoints::all());
@@ -116,16 +116,16 @@ class Reader {
         return s_.error("unexpected '{}'; a rule consists of \"text\", [classes], rule names and groups", c);
       }
       space(depth > 0);
-      MAKAR_TRY(part, repeated(std::move(part), depth));
+      MAKAR_TRY(part, with_repetitions(std::move(part), depth));
       parts.push_back(std::move(part));
     }
     return sequence(std::move(parts));
   }
 
-  Result<ExprPtr> repeated(ExprPtr part, int depth) {
-    for (int times = 0;; ++times) {
-      if (times > kMaxRepetitions)
-        return s_.error("more than {} repetition operators in a row", kMaxRepetitions);
+  Result<ExprPtr> with_repetitions(ExprPtr part, int depth) {
+    for (int operators = 0;; ++operators) {
+      if (operators > kMaxRepetitionOperators)
+        return s_.error("more than {} repetition operators in a row", kMaxRepetitionOperators);
       if (s_.take("*"))
         part = repeat(std::move(part), 0, -1);
       else if (s_.take("+"))
@@ -147,25 +147,25 @@ class Reader {
     std::string bytes;
     while (s_.peek() != '"') {
       if (s_.done()) return s_.error("a literal has no closing quote");
-      MAKAR_TRY(const uint32_t point, one());
+      MAKAR_TRY(const uint32_t point, character_code());
       append_utf8(bytes, point);
     }
     s_.skip();
     return literal(bytes);
   }
 
-  Result<ExprPtr> class_of() {
+  Result<ExprPtr> character_class() {
     s_.skip();
     const bool inverted = s_.take("^");
     std::vector<CodePoints::Range> ranges;
     while (s_.peek() != ']') {
       if (s_.done()) return s_.error("a class has no closing ']'");
       if (!work_.spend()) return work_.error("grammar");
-      MAKAR_TRY(const uint32_t low, one());
+      MAKAR_TRY(const uint32_t low, character_code());
       uint32_t high = low;
       if (s_.peek() == '-' && s_.peek(1) != ']') {
         s_.skip();
-        MAKAR_TRY(high, one());
+        MAKAR_TRY(high, character_code());
         if (high < low) return s_.error("a range needs two characters in ascending order");
       }
       ranges.push_back({low, high});
@@ -175,7 +175,7 @@ class Reader {
     return character(inverted ? set.inverse() : set);
   }
 
-  Result<uint32_t> one() {
+  Result<uint32_t> character_code() {
     if (s_.take("\\")) return s_.escape();
     return s_.code_point();
   }
@@ -193,7 +193,7 @@ Result<RuleSet> read_gbnf(std::string_view text, const Limits& limits, WorkBudge
   if (text.size() > limits.text)
     return error_of(Error::Kind::kLimit, "grammar", "has {} bytes, the limit is {}", text.size(),
                     limits.text);
-  return Reader(text, limits, work).whole();
+  return Reader(text, limits, work).read();
 }
 
 }  // namespace makar::grammar

@@ -70,7 +70,7 @@ class GrammarState {
 
  private:
   std::shared_ptr<const Grammar::Impl> grammar_;
-  std::shared_ptr<const grammar::Snapshot> at_;
+  std::shared_ptr<const grammar::Snapshot> snapshot_;
   std::optional<Error> limit_;
 };
 

@@ -6,7 +6,7 @@
 namespace makar::grammar {
 namespace {
 
-constexpr int64_t kDigits = 16;  // maximum length of an integer without an upper bound
+constexpr int64_t kMaxDigits = 16;  // maximum length of an integer without an upper bound
 
 ExprPtr any_digits(size_t count) {
   return repeat(digit('0', '9'), static_cast<int64_t>(count), static_cast<int64_t>(count));
@@ -49,9 +49,9 @@ ExprPtr natural_between(int64_t low, int64_t high) {
     const std::string min = length == from.size() ? from : "1" + std::string(length - 1, '0');
     alternatives.push_back(between(min, high >= 0 && length == to.size() ? to : std::string(length, '9'), 0));
   }
-  const int64_t more = static_cast<int64_t>(last);
-  if (high < 0 && more < kDigits)
-    alternatives.push_back(sequence({digit('1', '9'), repeat(digit('0', '9'), more, kDigits - 1)}));
+  const int64_t longest = static_cast<int64_t>(last);
+  if (high < 0 && longest < kMaxDigits)
+    alternatives.push_back(sequence({digit('1', '9'), repeat(digit('0', '9'), longest, kMaxDigits - 1)}));
   return choice(std::move(alternatives));
 }
 

@@ -6,10 +6,10 @@
 namespace makar::grammar {
 namespace {
 
-struct JsonBefore {
+struct JsonLess {
   bool operator()(const Json* a, const Json* b) const { return *a < *b; }
 };
-using JsonSet = std::set<const Json*, JsonBefore>;
+using JsonSet = std::set<const Json*, JsonLess>;
 
 JsonSet set_of_values(const Json& list) {
   JsonSet out;
@@ -30,23 +30,23 @@ Json common_values(const Json& a, const Json& b) {
 // Every integer is a number.
 Json common_types(const Json& a, const Json& b) {
   static const Json kNumber = "number", kInteger = "integer";
-  const JsonSet mine = set_of_values(a), other = set_of_values(b);
-  const auto narrows = [&](const JsonSet& wide, const JsonSet& narrow) {
-    return wide.count(&kNumber) && narrow.count(&kInteger);
+  const JsonSet first = set_of_values(a), second = set_of_values(b);
+  const auto narrows = [&](const JsonSet& numbers, const JsonSet& integers) {
+    return numbers.count(&kNumber) && integers.count(&kInteger);
   };
   Json out = common_values(a, b);
-  if (!set_of_values(out).count(&kInteger) && (narrows(mine, other) || narrows(other, mine)))
+  if (!set_of_values(out).count(&kInteger) && (narrows(first, second) || narrows(second, first)))
     out.push_back(kInteger);
   return out;
 }
 
-// Combines two schemas that must both hold. `joined`: `mine` is an allOf created here; extend it instead of
+// Combines two schemas that must both hold. `joined`: `merged` is an allOf created here; extend it instead of
 // nesting.
-void join(Json& mine, const Json& more, bool joined) {
+void join(Json& merged, const Json& other, bool joined) {
   if (joined)
-    mine["allOf"].push_back(more);
+    merged["allOf"].push_back(other);
   else
-    mine = Json{{"allOf", Json::array({std::move(mine), more})}};
+    merged = Json{{"allOf", Json::array({std::move(merged), other})}};
 }
 
 // The fields of an object as a list, to avoid ordered_json's linear key search.
@@ -62,21 +62,21 @@ bool is_annotation(const std::string& keyword) {
   return kNames.count(keyword) > 0;
 }
 
-void SchemaMerger::add_required(Json& mine, const Json& more) {
+void SchemaMerger::add_required(Json& merged, const Json& other) {
   const auto note = [this](const Json& name) {
     return !name.is_string() || required_.insert(name.get<std::string>()).second;
   };
   if (required_.empty())
-    for (const Json& name : mine) note(name);
-  for (const Json& name : more)
-    if (note(name)) mine.push_back(name);
+    for (const Json& name : merged) note(name);
+  for (const Json& name : other)
+    if (note(name)) merged.push_back(name);
 }
 
-void SchemaMerger::add_properties(Json& mine, const Json& more) {
-  auto& fields = fields_of(mine);
+void SchemaMerger::add_properties(Json& merged, const Json& other) {
+  auto& fields = fields_of(merged);
   if (properties_.empty())
     for (size_t i = 0; i < fields.size(); ++i) properties_.emplace(fields[i].first, Property{i});
-  for (const auto& [name, schema] : more.items()) {
+  for (const auto& [name, schema] : other.items()) {
     const auto [found, added] = properties_.try_emplace(name, Property{fields.size()});
     if (added) {
       fields.emplace_back(name, schema);
@@ -89,32 +89,32 @@ void SchemaMerger::add_properties(Json& mine, const Json& more) {
 }
 
 void SchemaMerger::add_keyword(const std::string& key, const Json& value) {
-  Json& mine = merged_[key];
-  const bool lists = mine.is_array() && value.is_array();
+  Json& merged = merged_[key];
+  const bool lists = merged.is_array() && value.is_array();
   if (key == "type") {
-    mine = common_types(list_of(mine), list_of(value));
+    merged = common_types(list_of(merged), list_of(value));
   } else if (key == "enum" && lists) {
-    mine = common_values(mine, value);
+    merged = common_values(merged, value);
   } else if (key == "required" && lists) {
-    add_required(mine, value);
-  } else if (key == "properties" && mine.is_object() && value.is_object()) {
-    add_properties(mine, value);
+    add_required(merged, value);
+  } else if (key == "properties" && merged.is_object() && value.is_object()) {
+    add_properties(merged, value);
   } else if (key == "allOf" && lists) {
-    for (const Json& one : value) mine.push_back(one);
+    for (const Json& one : value) merged.push_back(one);
   } else if (key == "items" || key == "additionalProperties") {
-    if (mine == value) return;
-    if (mine == false || value == false)
-      mine = false, joined_.erase(key);
+    if (merged == value) return;
+    if (merged == false || value == false)
+      merged = false, joined_.erase(key);
     else
-      join(mine, value, !joined_.insert(key).second);
-  } else if (mine.is_number() && value.is_number() &&
+      join(merged, value, !joined_.insert(key).second);
+  } else if (merged.is_number() && value.is_number() &&
              (key == "minimum" || key == "exclusiveMinimum" || key == "minLength" || key == "minItems")) {
-    if (value.get<double>() > mine.get<double>()) mine = value;
-  } else if (mine.is_number() && value.is_number() &&
+    if (value.get<double>() > merged.get<double>()) merged = value;
+  } else if (merged.is_number() && value.is_number() &&
              (key == "maximum" || key == "exclusiveMaximum" || key == "maxLength" || key == "maxItems")) {
-    if (value.get<double>() < mine.get<double>()) mine = value;
-  } else if (mine != value) {
-    lost_.push_back(key);
+    if (value.get<double>() < merged.get<double>()) merged = value;
+  } else if (merged != value) {
+    unmerged_.push_back(key);
   }
 }
 

@@ -9,11 +9,11 @@
 namespace makar::grammar {
 namespace {
 
-constexpr int64_t kFraction = 16;  // maximum digits after the decimal point
+constexpr int64_t kMaxFractionDigits = 16;  // maximum digits after the decimal point
 
 // The magnitude of a bound; its fraction has no trailing zeros.
 struct Decimal {
-  int64_t whole = 0;
+  int64_t integer = 0;
   std::string fraction;
   bool open = false;  // exclusive
 };
@@ -27,13 +27,13 @@ std::optional<Decimal> decimal(double magnitude, bool open) {
   return out;
 }
 
-ExprPtr decimal_digits(int64_t min) { return repeat(digit('0', '9'), min, kFraction); }
-ExprPtr zeros(int64_t min) { return repeat(digit('0', '0'), min, kFraction); }
+ExprPtr decimal_digits(int64_t min) { return repeat(digit('0', '9'), min, kMaxFractionDigits); }
+ExprPtr zeros(int64_t min) { return repeat(digit('0', '0'), min, kMaxFractionDigits); }
 
 using Bound = const Decimal*;  // null: no bound applies any more
 
 // The digits from index i on, if all earlier digits equal those of the bounds.
-ExprPtr rest(size_t i, Bound low, Bound high) {
+ExprPtr fraction_rest(size_t i, Bound low, Bound high) {
   const int64_t digits = i == 0 ? 1 : 0;  // a decimal point needs a digit after it
   if (!low && !high) return decimal_digits(digits);
   const bool low_done = !low || i >= low->fraction.size(), high_done = !high || i >= high->fraction.size();
@@ -52,29 +52,29 @@ ExprPtr rest(size_t i, Bound low, Bound high) {
                              : high->fraction[i];
   for (char d = a; d <= b; ++d)
     alternatives.push_back(
-        sequence({digit(d, d), rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
+        sequence({digit(d, d), fraction_rest(i + 1, d == a ? low : nullptr, d == b ? high : nullptr)}));
   return choice(std::move(alternatives));
 }
 
 ExprPtr any_fraction() { return optional(sequence({literal("."), decimal_digits(1)})); }
 
 // One integer part with the fractions that fit.
-ExprPtr with_fraction(int64_t whole, Bound low, Bound high) {
-  std::vector<ExprPtr> alternatives = {sequence({literal("."), rest(0, low, high)})};
+ExprPtr with_fraction(int64_t integer, Bound low, Bound high) {
+  std::vector<ExprPtr> alternatives = {sequence({literal("."), fraction_rest(0, low, high)})};
   const bool low_fits = !low || (low->fraction.empty() && !low->open);
   const bool high_fits = !high || !high->fraction.empty() || !high->open;
   if (low_fits && high_fits) alternatives.push_back(literal(""));
-  return sequence({literal(std::to_string(whole)), choice(std::move(alternatives))});
+  return sequence({literal(std::to_string(integer)), choice(std::move(alternatives))});
 }
 
 ExprPtr magnitude(Bound low, Bound high) {
-  if (low && high && low->whole == high->whole) return with_fraction(low->whole, low, high);
+  if (low && high && low->integer == high->integer) return with_fraction(low->integer, low, high);
   std::vector<ExprPtr> alternatives;
-  if (low) alternatives.push_back(with_fraction(low->whole, low, nullptr));
-  if (high) alternatives.push_back(with_fraction(high->whole, nullptr, high));
-  const int64_t from = low ? low->whole + 1 : 0;
-  if (!high || from < high->whole)
-    alternatives.push_back(sequence({natural_between(from, high ? high->whole - 1 : -1), any_fraction()}));
+  if (low) alternatives.push_back(with_fraction(low->integer, low, nullptr));
+  if (high) alternatives.push_back(with_fraction(high->integer, nullptr, high));
+  const int64_t from = low ? low->integer + 1 : 0;
+  if (!high || from < high->integer)
+    alternatives.push_back(sequence({natural_between(from, high ? high->integer - 1 : -1), any_fraction()}));
   return choice(std::move(alternatives));
 }
 
@@ -86,14 +86,14 @@ ExprPtr number_between(const std::optional<NumberBound>& low, const std::optiona
   if (high && !(top = decimal(std::fabs(high->value), high->open))) return nullptr;
   if (low && high && (low->value > high->value || (low->value == high->value && (low->open || high->open))))
     return choice({});
-  const auto given = [](const std::optional<Decimal>& d, bool use) { return d && use ? &*d : nullptr; };
+  const auto bound_if = [](const std::optional<Decimal>& d, bool use) { return d && use ? &*d : nullptr; };
   std::vector<ExprPtr> alternatives;
   if (!high || high->value >= 0)
-    alternatives.push_back(magnitude(given(bottom, low && low->value >= 0), given(top, true)));
+    alternatives.push_back(magnitude(bound_if(bottom, low && low->value >= 0), bound_if(top, true)));
   if (!low || low->value < 0)
     alternatives.push_back(sequence(
-        {literal("-"), magnitude(given(top, high && (high->value < 0 || (high->value == 0 && high->open))),
-                                 given(bottom, true))}));
+        {literal("-"), magnitude(bound_if(top, high && (high->value < 0 || (high->value == 0 && high->open))),
+                                 bound_if(bottom, true))}));
   return choice(std::move(alternatives));
 }
 

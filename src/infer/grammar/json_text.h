@@ -38,11 +38,11 @@ class JsonText {
   ExprPtr make_integer();
 
   RuleSet& rules_;
-  std::map<std::string, int> known_;
+  std::map<std::string, int> rule_ids_;
 };
 
-// One character inside a JSON string: from a set in its usual form, or any character in any form (escapes
-// included).
+// One character inside a JSON string: one of a set, each in one form (escaped only where JSON requires it),
+// or any character in any form.
 ExprPtr json_character(const CodePoints& set);
 ExprPtr any_json_character();
 // A value in its compact form, without whitespace.

@@ -34,7 +34,7 @@ int32_t Machine::initial() {
 
 int32_t Machine::state_of(const Snapshot& from) {
   gathered_ = from.parses;
-  gathered_bottom_ = from.bottom;
+  gathered_end_ = from.may_end;
   return intern();
 }
 
@@ -59,7 +59,7 @@ int32_t Machine::push(int32_t back, int32_t parent) {
   if (added) {
     const int32_t depth = parent == kBottom ? 1 : frames_[static_cast<size_t>(parent)].depth + 1;
     frames_.push_back({back, parent, depth});
-    if (depth > a_.limits.depth) over_ = true;
+    if (depth > a_.limits.depth) limit_exceeded_ = true;
   }
   return found->second;
 }
@@ -68,71 +68,71 @@ int32_t Machine::push(int32_t back, int32_t parent) {
 bool Machine::add_once(int32_t node, int32_t frame) {
   if (seen_table_.size() < 4 * (seen_.size() + 1)) {
     seen_table_.assign(std::max<size_t>(64, 2 * seen_table_.size()), {{0, 0}, 0});
-    round_ = 1;
-    std::vector<Parse> again;
-    again.swap(seen_);
-    for (const Parse& w : again) add_once(w.node, w.frame);
+    generation_ = 1;
+    std::vector<Parse> old_entries;
+    old_entries.swap(seen_);
+    for (const Parse& w : old_entries) add_once(w.node, w.frame);
   }
   const size_t mask = seen_table_.size() - 1;
   size_t i = mix(0, pair_key(node, frame)) & mask;
   const Parse parse{node, frame};
-  for (; seen_table_[i].second == round_; i = (i + 1) & mask)
+  for (; seen_table_[i].second == generation_; i = (i + 1) & mask)
     if (seen_table_[i].first == parse) return false;
-  seen_table_[i] = {parse, round_};
+  seen_table_[i] = {parse, generation_};
   seen_.push_back(parse);
   return true;
 }
 
 void Machine::close(int32_t node, int32_t frame) {
-  work_.push_back({node, frame});
-  while (!work_.empty() && !over_) {
-    const Parse w = work_.back();
-    work_.pop_back();
+  pending_.push_back({node, frame});
+  while (!pending_.empty() && !limit_exceeded_) {
+    const Parse w = pending_.back();
+    pending_.pop_back();
     if (!add_once(w.node, w.frame)) continue;
     const Node& n = a_.nodes[static_cast<size_t>(w.node)];
     if (!n.edges.empty()) gathered_.push_back(w);
     if (n.final) {
       if (w.frame == kBottom)
-        gathered_bottom_ = true;
+        gathered_end_ = true;
       else
-        work_.push_back(
+        pending_.push_back(
             {frames_[static_cast<size_t>(w.frame)].back, frames_[static_cast<size_t>(w.frame)].parent});
     }
     for (const Call& c : n.calls) {
       // Tail call: a rule called at the end of another needs no return frame, so recursive lists stay
       // shallow.
       const bool tail = a_.nodes[static_cast<size_t>(c.back)].ends_only();
-      work_.push_back({c.start, tail ? w.frame : push(c.back, w.frame)});
+      pending_.push_back({c.start, tail ? w.frame : push(c.back, w.frame)});
     }
     count(1 + n.calls.size());
-    if (gathered_.size() > a_.limits.alternatives) over_ = true;
+    if (gathered_.size() > a_.limits.alternatives) limit_exceeded_ = true;
   }
-  work_.clear();
+  pending_.clear();
 }
 
 int32_t Machine::intern() {
   std::vector<Parse> parses;
   parses.swap(gathered_);
-  const bool bottom = gathered_bottom_;
-  gathered_bottom_ = false;
+  const bool ends = gathered_end_;
+  gathered_end_ = false;
   seen_.clear();
-  if (++round_ == 0) seen_table_.clear();
-  if (over_ || (parses.empty() && !bottom)) return kDead;
+  if (++generation_ == 0) seen_table_.clear();
+  if (limit_exceeded_ || (parses.empty() && !ends)) return kDead;
   std::sort(parses.begin(), parses.end());
-  uint64_t hash = bottom;
+  uint64_t hash = ends;
   for (const Parse& w : parses) hash = mix(hash, pair_key(w.node, w.frame));
   const auto [from, to] = state_index_.equal_range(hash);
   for (auto i = from; i != to; ++i) {
     const State& s = states_[static_cast<size_t>(i->second)];
-    if (s.bottom == bottom && s.parses == parses) return i->second;
+    if (s.may_end == ends && s.parses == parses) return i->second;
   }
-  constexpr size_t kStates = 20'000;  // about 1 KB each
-  if (states_.size() >= kStates) {
-    over_ = true;
+  constexpr size_t kMaxStates = 20'000;  // about 1 KB each
+  if (states_.size() >= kMaxStates) {
+    limit_exceeded_ = true;
     return kDead;
   }
   State s;
-  s.parses = std::move(parses), s.bottom = bottom;
+  s.parses = std::move(parses), s.may_end = ends;
   s.next = std::make_unique<std::array<int32_t, 256>>();
   s.next->fill(-1);
   states_.push_back(std::move(s));
@@ -144,7 +144,7 @@ int32_t Machine::intern() {
 int32_t Machine::compute(int32_t state, uint8_t byte) {
   const size_t parses = states_[static_cast<size_t>(state)].parses.size();
   int low = 0, high = 255;  // the bytes around `byte` that lead to the same state
-  for (size_t i = 0; i < parses && !over_; ++i) {
+  for (size_t i = 0; i < parses && !limit_exceeded_; ++i) {
     const Parse w = states_[static_cast<size_t>(state)].parses[i];
     for (const Edge& e : a_.nodes[static_cast<size_t>(w.node)].edges) {
       count(1);
@@ -167,21 +167,21 @@ int32_t Machine::compute(int32_t state, uint8_t byte) {
 Snapshot Machine::snapshot(int32_t state) const {
   const State& s = states_[static_cast<size_t>(state)];
   Snapshot out;
-  out.bottom = s.bottom;
-  std::vector<int32_t> number(frames_.size(), -2);
+  out.may_end = s.may_end;
+  std::vector<int32_t> new_index(frames_.size(), -2);
   std::vector<int32_t> chain;
   for (const Parse& w : s.parses) {
     chain.clear();
-    for (int32_t f = w.frame; f != kBottom && number[static_cast<size_t>(f)] == -2;
+    for (int32_t f = w.frame; f != kBottom && new_index[static_cast<size_t>(f)] == -2;
          f = frames_[static_cast<size_t>(f)].parent)
       chain.push_back(f);
     for (; !chain.empty(); chain.pop_back()) {
       const Frame f = frames_[static_cast<size_t>(chain.back())];
-      number[static_cast<size_t>(chain.back())] = static_cast<int32_t>(out.frames.size());
+      new_index[static_cast<size_t>(chain.back())] = static_cast<int32_t>(out.frames.size());
       out.frames.push_back(
-          {f.back, f.parent == kBottom ? kBottom : number[static_cast<size_t>(f.parent)], f.depth});
+          {f.back, f.parent == kBottom ? kBottom : new_index[static_cast<size_t>(f.parent)], f.depth});
     }
-    out.parses.push_back({w.node, w.frame == kBottom ? kBottom : number[static_cast<size_t>(w.frame)]});
+    out.parses.push_back({w.node, w.frame == kBottom ? kBottom : new_index[static_cast<size_t>(w.frame)]});
   }
   return out;
 }

@@ -25,7 +25,7 @@ constexpr int32_t kBottom = -1;  // frame index of the stack bottom
 struct Snapshot {
   std::vector<Frame> frames;
   std::vector<Parse> parses;
-  bool bottom = false;  // a parse has returned from the start rule: the text may end here
+  bool may_end = false;  // a parse has returned from the start rule: the text may end here
   bool operator==(const Snapshot&) const = default;
 };
 
@@ -48,24 +48,24 @@ class Machine {
     const int32_t next = (*states_[static_cast<size_t>(state)].next)[byte];
     return next >= 0 ? next : compute(state, byte);
   }
-  bool bottom(int32_t state) const { return states_[static_cast<size_t>(state)].bottom; }
+  bool may_end(int32_t state) const { return states_[static_cast<size_t>(state)].may_end; }
   // True if no parse can continue.
   bool finished(int32_t state) const { return states_[static_cast<size_t>(state)].parses.empty(); }
   Snapshot snapshot(int32_t state) const;
   // Set when a limit was exceeded: every state is dead from then on.
-  bool over() const { return over_; }
+  bool limit_exceeded() const { return limit_exceeded_; }
   size_t steps() const { return steps_; }
   // Counts steps of work that callers do with the states.
   void count(size_t steps) {
     steps_ += steps;
-    if (steps_ > max_steps_) over_ = true;
+    if (steps_ > max_steps_) limit_exceeded_ = true;
   }
   Error limit() const;
 
  private:
   struct State {
     std::vector<Parse> parses;
-    bool bottom = false;
+    bool may_end = false;
     std::unique_ptr<std::array<int32_t, 256>> next;  // -1: not computed yet
   };
   int32_t compute(int32_t state, uint8_t byte);
@@ -80,11 +80,11 @@ class Machine {
   std::vector<State> states_;
   std::unordered_multimap<uint64_t, int32_t> state_index_;
   std::unordered_map<int32_t, int32_t> returns_;  // after_return() by frame
-  std::vector<Parse> gathered_, work_;
+  std::vector<Parse> gathered_, pending_;
   std::vector<Parse> seen_;
   std::vector<std::pair<Parse, uint32_t>> seen_table_;
-  uint32_t round_ = 0;
-  bool gathered_bottom_ = false, over_ = false;
+  uint32_t generation_ = 0;
+  bool gathered_end_ = false, limit_exceeded_ = false;
   size_t steps_ = 0;
   const size_t max_steps_;
 };

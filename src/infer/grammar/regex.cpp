@@ -14,7 +14,7 @@ class RegexReader {
   RegexReader(std::string_view text, const Limits& limits, WorkBudget& work, const RegexOptions& options)
       : s_(text, "regular expression"), limits_(limits), work_(work), o_(options) {}
 
-  Result<ExprPtr> whole() {
+  Result<ExprPtr> read() {
     std::vector<ExprPtr> branches;
     do {
       const bool from_start = s_.take("^");
@@ -55,13 +55,13 @@ class RegexReader {
         break;
       }
       MAKAR_TRY(auto part, atom(depth));
-      MAKAR_TRY(part, quantified(std::move(part)));
+      MAKAR_TRY(part, with_quantifier(std::move(part)));
       parts.push_back(std::move(part));
     }
     return parts;
   }
 
-  Result<ExprPtr> quantified(ExprPtr part) {
+  Result<ExprPtr> with_quantifier(ExprPtr part) {
     Scanner::Count c{1, 1};
     if (s_.take("*"))
       c = {0, -1};
@@ -86,7 +86,7 @@ class RegexReader {
     if (c == '(') return group(depth);
     if (c == '[') {
       s_.skip();
-      return class_of();
+      return character_class();
     }
     if (c == '.') {
       s_.skip();
@@ -94,7 +94,7 @@ class RegexReader {
     }
     if (c == '\\') {
       s_.skip();
-      MAKAR_TRY(const CodePoints set, escaped());
+      MAKAR_TRY(const CodePoints set, escape_set());
       return one_of(set);
     }
     if (c == '^' || c == '$')
@@ -108,22 +108,22 @@ class RegexReader {
   Result<ExprPtr> group(int depth) {
     s_.skip();
     if (s_.take("?")) {
-      const bool named =
+      const bool has_name =
           s_.take("P<") || (s_.peek() == '<' && s_.peek(1) != '=' && s_.peek(1) != '!' && s_.take("<"));
-      if (named) {
+      if (has_name) {
         while (!s_.done() && s_.peek() != '>') s_.skip();
         if (!s_.take(">")) return s_.error("the name of a group has no end");
       } else if (!s_.take(":")) {
         return s_.error("look-around and flags ((?{}) are not supported", s_.peek());
       }
     }
-    MAKAR_TRY(auto inside, alternatives(depth + 1));
+    MAKAR_TRY(auto content, alternatives(depth + 1));
     if (!s_.take(")")) return s_.error("a group has no ')'");
-    return inside;
+    return content;
   }
 
   // After a backslash: a character class or a single character.
-  Result<CodePoints> escaped() {
+  Result<CodePoints> escape_set() {
     const char c = s_.peek();
     const std::pair<char, const CodePoints*> classes[] = {{'d', &kDigitClass}, {'w', &kWord}, {'s', &kSpace}};
     for (const auto& [letter, set] : classes) {
@@ -136,7 +136,7 @@ class RegexReader {
     return CodePoints{{point, point}};
   }
 
-  Result<ExprPtr> class_of() {
+  Result<ExprPtr> character_class() {
     const bool inverted = s_.take("^");
     std::vector<CodePoints::Range> ranges;
     for (bool first = true; first || s_.peek() != ']'; first = false) {
@@ -164,7 +164,7 @@ class RegexReader {
     if (s_.take("\\")) {
       if (s_.take("b")) return CodePoints{{'\b', '\b'}};
       if (s_.take("-")) return CodePoints{{'-', '-'}};
-      return escaped();
+      return escape_set();
     }
     MAKAR_TRY(const uint32_t point, s_.code_point());
     return CodePoints{{point, point}};
@@ -183,7 +183,7 @@ Result<ExprPtr> read_regex(std::string_view text, const Limits& limits, WorkBudg
   if (text.size() > limits.text)
     return error_of(Error::Kind::kLimit, "regular expression", "has {} bytes, the limit is {}", text.size(),
                     limits.text);
-  return RegexReader(text, limits, work, options).whole();
+  return RegexReader(text, limits, work, options).read();
 }
 
 }  // namespace makar::grammar

@@ -14,10 +14,10 @@ int digit_of(char c) {
 
 Result<uint32_t> Scanner::hex(int count) {
   uint32_t value = 0;
-  int taken = 0;
-  for (; digit_of(peek()) >= 0 && taken < (count == 0 ? 6 : count); ++taken, ++at_)
+  int digits_read = 0;
+  for (; digit_of(peek()) >= 0 && digits_read < (count == 0 ? 6 : count); ++digits_read, ++at_)
     value = value * 16 + static_cast<uint32_t>(digit_of(peek()));
-  if (taken == 0 || (count != 0 && taken < count))
+  if (digits_read == 0 || (count != 0 && digits_read < count))
     return error("expected {} hexadecimal digits", count == 0 ? 1 : count);
   if (value > kMaxCodePoint || (value >= 0xD800 && value < 0xE000))
     return error("{:#x} is not a Unicode code point", value);
@@ -27,7 +27,7 @@ Result<uint32_t> Scanner::hex(int count) {
 Result<uint32_t> Scanner::escape() {
   if (done()) return error("a backslash ends the text");
   const char c = peek();
-  const auto braced = [&](int digits) -> Result<uint32_t> {
+  const auto hex_code = [&](int digits) -> Result<uint32_t> {
     skip();
     if (digits == 8 || !take("{")) return hex(digits);
     MAKAR_TRY(const uint32_t value, hex(0));
@@ -39,9 +39,9 @@ Result<uint32_t> Scanner::escape() {
     skip();
     return static_cast<uint32_t>(meanings[i]);
   }
-  if (c == 'x') return braced(2);
-  if (c == 'u') return braced(4);
-  if (c == 'U') return braced(8);
+  if (c == 'x') return hex_code(2);
+  if (c == 'u') return hex_code(4);
+  if (c == 'U') return hex_code(8);
   if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
     return error("\\{} is not a supported escape", c);
   return code_point();

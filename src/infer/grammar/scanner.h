@@ -16,9 +16,9 @@ class Scanner {
   bool done() const { return at_ >= text_.size(); }
   size_t at() const { return at_; }
   char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-  bool starts(std::string_view with) const { return text_.substr(at_).substr(0, with.size()) == with; }
+  bool starts_with(std::string_view prefix) const { return text_.substr(at_).starts_with(prefix); }
   bool take(std::string_view token) {
-    if (!starts(token)) return false;
+    if (!starts_with(token)) return false;
     at_ += token.size();
     return true;
   }
@@ -37,8 +37,8 @@ class Scanner {
   }
   // `count` hexadecimal digits; 0: all that follow, up to 6.
   Result<uint32_t> hex(int count);
-  // The escape for one character after a backslash: \n \r \t \f \v \xHH \x{H} \uHHHH \u{H} \UHHHHHHHH, or the
-  // character itself if it is not a letter or digit.
+  // The escape for one character after a backslash: \n \r \t \f \v \0 \xHH \x{H} \uHHHH \u{H} \UHHHHHHHH, or
+  // the character itself if it is not a letter or digit.
   Result<uint32_t> escape();
   // A decimal number up to a million.
   Result<int64_t> number();

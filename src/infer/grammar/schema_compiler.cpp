@@ -8,8 +8,8 @@
 namespace makar::grammar {
 namespace {
 
-// True if all keywords except one are annotations.
-bool only_describes(const Json& schema, const std::string& except) {
+// True if all keywords other than `except` are annotations.
+bool has_only_annotations(const Json& schema, const std::string& except) {
   for (const auto& item : schema.items())
     if (item.key() != except && !is_annotation(item.key())) return false;
   return true;
@@ -54,43 +54,43 @@ Result<SchemaRules> SchemaCompiler::run() {
 }
 
 void SchemaCompiler::note(const std::string& path, const std::string& what) {
-  constexpr size_t kNotes = 1000;
-  if (out_.not_enforced.size() < kNotes) out_.not_enforced.push_back(path + ": " + quote(what));
+  constexpr size_t kMaxNotes = 1000;
+  if (out_.not_enforced.size() < kMaxNotes) out_.not_enforced.push_back(path + ": " + quote(what));
 }
 
 Result<ExprPtr> SchemaCompiler::compile(const Json& schema, const std::string& path, int depth) {
   // A rule takes two nodes.
-  if (depth > kDeepest || ++schemas_ > limits_.nodes || out_.rules.names.size() > limits_.nodes / 2)
+  if (depth > kMaxDepth || ++schemas_ > limits_.nodes || out_.rules.names.size() > limits_.nodes / 2)
     return too_large(path);
   if (!work_.spend(4 + static_cast<int64_t>(schema.size() + path.size() / 64)))
     return work_.error("schema " + path);
   if (schema.is_boolean()) return schema.get<bool>() ? text_.value() : choice({});
   if (!schema.is_object())
-    return bad(path, "expected an object or a boolean, found " + std::string(schema.type_name()));
+    return schema_error(path, "expected an object or a boolean, found " + std::string(schema.type_name()));
   if (schema.contains("$ref")) return reference(schema, path, depth);
   if (schema.contains("allOf")) return all_of(schema, path, depth);
   for (const char* keyword : {"anyOf", "oneOf"})
     if (schema.contains(keyword)) return any_of(schema, keyword, path, depth);
-  return plain(schema, path, depth);
+  return compile_value(schema, path, depth);
 }
 
 // A separate rule for a part of the document that is referenced elsewhere or may contain itself.
 Result<ExprPtr> SchemaCompiler::reference(const Json& schema, const std::string& path, int depth) {
-  if (!schema["$ref"].is_string()) return bad(path, "$ref must be a string");
+  if (!schema["$ref"].is_string()) return schema_error(path, "$ref must be a string");
   const std::string target = schema["$ref"];
-  if (only_describes(schema, "$ref"))
+  if (has_only_annotations(schema, "$ref"))
     if (const auto known = references_.find(target); known != references_.end())
       return rule_of(known->second);
-  MAKAR_TRY(const Json* found, resolve(target, path));
-  if (!only_describes(schema, "$ref")) {
-    if (!work_.spend(cost_of_copy(schema) + cost_of_copy(*found))) return work_.error("schema " + path);
-    SchemaMerger merger(*found);
+  MAKAR_TRY(const Json* referenced, resolve(target, path));
+  if (!has_only_annotations(schema, "$ref")) {
+    if (!work_.spend(cost_of_copy(schema) + cost_of_copy(*referenced))) return work_.error("schema " + path);
+    SchemaMerger merger(*referenced);
     merger.add(without(schema, "$ref"));
-    for (const std::string& keyword : merger.lost()) note(path, keyword);
+    for (const std::string& keyword : merger.unmerged()) note(path, keyword);
     return compile(merger.take(), target, depth + 1);
   }
   const int rule = references_[target] = out_.rules.add(target.substr(0, 100));
-  MAKAR_TRY(auto body, compile(*found, target, depth + 1));
+  MAKAR_TRY(auto body, compile(*referenced, target, depth + 1));
   out_.rules.bodies[static_cast<size_t>(rule)] = std::move(body);
   return rule_of(rule);
 }
@@ -98,14 +98,14 @@ Result<ExprPtr> SchemaCompiler::reference(const Json& schema, const std::string&
 // The value at a key or an index; null if there is none. Large objects get a key index: a document may have
 // as many references as definitions.
 const Json* SchemaCompiler::child(const Json& parent, const std::string& key) {
-  constexpr size_t kLarge = 32;
+  constexpr size_t kMaxScannedKeys = 32;
   if (parent.is_array()) {
     const bool number = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == key.npos;
     const size_t index = number ? std::stoul(key) : parent.size();
     return index < parent.size() ? &parent[index] : nullptr;
   }
   if (!parent.is_object()) return nullptr;
-  if (parent.size() <= kLarge) {
+  if (parent.size() <= kMaxScannedKeys) {
     const auto found = parent.find(key);
     return found == parent.end() ? nullptr : &*found;
   }
@@ -118,7 +118,8 @@ const Json* SchemaCompiler::child(const Json& parent, const std::string& key) {
 
 Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std::string& path) {
   if (target.empty() || target[0] != '#')
-    return bad(path, "$ref " + quote(target) + " points outside the document; only \"#/...\" is supported");
+    return schema_error(
+        path, "$ref " + quote(target) + " points outside the document; only \"#/...\" is supported");
   const Json* at = &root_;
   std::string_view rest = std::string_view(target).substr(1);
   if (!rest.empty() && rest[0] != '/') at = nullptr;
@@ -129,27 +130,29 @@ Result<const Json*> SchemaCompiler::resolve(const std::string& target, const std
     at = child(*at, unescaped(rest.substr(0, end)));
     rest.remove_prefix(end);
   }
-  if (!at) return bad(path, "$ref " + quote(target) + " points to nothing");
+  if (!at) return schema_error(path, "$ref " + quote(target) + " points to nothing");
   return at;
 }
 
 Result<ExprPtr> SchemaCompiler::all_of(const Json& schema, const std::string& path, int depth) {
   const Json& parts = schema["allOf"];
-  if (!parts.is_array() || parts.empty()) return bad(path, "allOf must be an array of schemas");
+  if (!parts.is_array() || parts.empty()) return schema_error(path, "allOf must be an array of schemas");
   if (!work_.spend(cost_of_copy(schema))) return work_.error("schema " + path);
   SchemaMerger merger(without(schema, "allOf"));
   for (const Json& part : parts) {
-    const Json* one = &part;
-    for (int i = 0;
-         one->is_object() && one->size() == 1 && one->contains("$ref") && (*one)["$ref"].is_string(); ++i) {
-      if (i > kDeepest) return bad(path, "$ref is circular");
-      MAKAR_TRY(one, resolve((*one)["$ref"], path));
+    const Json* resolved = &part;
+    for (int i = 0; resolved->is_object() && resolved->size() == 1 && resolved->contains("$ref") &&
+                    (*resolved)["$ref"].is_string();
+         ++i) {
+      if (i > kMaxDepth) return schema_error(path, "$ref is circular");
+      MAKAR_TRY(resolved, resolve((*resolved)["$ref"], path));
     }
-    if (!one->is_object() && !one->is_boolean()) return bad(path, "allOf must be an array of schemas");
-    if (!work_.spend(4 * cost_of_copy(*one))) return work_.error("schema " + path);
-    merger.add(*one);
+    if (!resolved->is_object() && !resolved->is_boolean())
+      return schema_error(path, "allOf must be an array of schemas");
+    if (!work_.spend(4 * cost_of_copy(*resolved))) return work_.error("schema " + path);
+    merger.add(*resolved);
   }
-  for (const std::string& keyword : merger.lost()) note(path, keyword);
+  for (const std::string& keyword : merger.unmerged()) note(path, keyword);
   return compile(merger.take(), path, depth + 1);
 }
 
@@ -157,18 +160,18 @@ Result<ExprPtr> SchemaCompiler::any_of(const Json& schema, const char* keyword, 
                                        int depth) {
   const Json& parts = schema[keyword];
   if (!parts.is_array() || parts.empty())
-    return bad(path, std::string(keyword) + " must be an array of schemas");
-  const bool alone = only_describes(schema, keyword);
-  const Json others = alone ? Json() : without(schema, keyword);
-  const int64_t cost = alone ? 0 : cost_of_copy(others);
+    return schema_error(path, std::string(keyword) + " must be an array of schemas");
+  const bool no_other_keywords = has_only_annotations(schema, keyword);
+  const Json others = no_other_keywords ? Json() : without(schema, keyword);
+  const int64_t cost = no_other_keywords ? 0 : cost_of_copy(others);
   if (std::string(keyword) == "oneOf") note(path, "oneOf: exactly one alternative");
   std::vector<ExprPtr> alternatives;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string at = fmt::format("{}/{}/{}", path, keyword, i);
     if (!work_.spend(cost)) return work_.error("schema " + path);
     MAKAR_TRY(auto alternative,
-              alone ? compile(parts[i], at, depth + 1)
-                    : compile(Json{{"allOf", Json::array({parts[i], others})}}, at, depth + 1));
+              no_other_keywords ? compile(parts[i], at, depth + 1)
+                                : compile(Json{{"allOf", Json::array({parts[i], others})}}, at, depth + 1));
     alternatives.push_back(std::move(alternative));
   }
   return choice(std::move(alternatives));

@@ -18,7 +18,7 @@ class SchemaCompiler {
 
  private:
   static constexpr int64_t kMaxCount = 2000;  // maximum count of items or characters that is enforced
-  static constexpr int kDeepest = 100;        // nesting of schemas, including followed references
+  static constexpr int kMaxDepth = 100;       // nesting of schemas, including followed references
   // Rules per property: its pair, what may follow it, and what may replace it.
   static constexpr size_t kPropertyRules = 3;
 
@@ -27,9 +27,9 @@ class SchemaCompiler {
   Error too_large(const std::string& path) const {
     return error_of(Error::Kind::kLimit, "schema " + path,
                     "schemas are nested deeper than {} or need more than {} nodes; simplify the schema",
-                    kDeepest, limits_.nodes);
+                    kMaxDepth, limits_.nodes);
   }
-  Error bad(const std::string& path, const std::string& what) const {
+  Error schema_error(const std::string& path, const std::string& what) const {
     return error_at("schema " + path, "{}", what);
   }
 
@@ -40,9 +40,10 @@ class SchemaCompiler {
   Result<ExprPtr> all_of(const Json& schema, const std::string& path, int depth);
   Result<ExprPtr> any_of(const Json& schema, const char* keyword, const std::string& path, int depth);
 
-  Result<ExprPtr> plain(const Json& schema, const std::string& path, int depth);
+  Result<ExprPtr> compile_value(const Json& schema, const std::string& path, int depth);
   void note_unknown(const Json& schema, const std::string& path);
-  Result<ExprPtr> typed(const std::string& type, const Json& schema, const std::string& path, int depth);
+  Result<ExprPtr> compile_type(const std::string& type, const Json& schema, const std::string& path,
+                               int depth);
   Result<ExprPtr> string(const Json& schema, const std::string& path);
   Result<ExprPtr> number(bool integer, const Json& schema, const std::string& path);
 
@@ -51,7 +52,7 @@ class SchemaCompiler {
   Result<ExprPtr> object(const Json& schema, const std::string& path, int depth);
   ExprPtr as_rule(std::string name, ExprPtr body);
 
-  const Json kAny = true, kNone = Json::array();
+  const Json kAny = true, kNone = Json::array();  // the schema of any value; an empty list
   const Json& root_;
   const Limits& limits_;
   WorkBudget& work_;

@@ -1,3 +1,4 @@
+// Compiles the schemas of constants, strings and numbers, and selects by type.
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -55,12 +56,12 @@ std::optional<int64_t> integer_bound(std::optional<double> bound, bool open, boo
 
 }  // namespace
 
-Result<ExprPtr> SchemaCompiler::plain(const Json& schema, const std::string& path, int depth) {
+Result<ExprPtr> SchemaCompiler::compile_value(const Json& schema, const std::string& path, int depth) {
   note_unknown(schema, path);
   if (schema.contains("const")) return json_constant(schema["const"]);
   if (schema.contains("enum")) {
     if (!schema["enum"].is_array() || schema["enum"].empty())
-      return bad(path, "enum must be an array of values");
+      return schema_error(path, "enum must be an array of values");
     std::vector<ExprPtr> alternatives;
     for (const Json& value : schema["enum"]) {
       if (!work_.spend(8)) return work_.error("schema " + path);
@@ -72,8 +73,8 @@ Result<ExprPtr> SchemaCompiler::plain(const Json& schema, const std::string& pat
   if (!types.is_array()) types = Json::array({types});
   std::vector<ExprPtr> alternatives;
   for (const Json& type : types) {
-    if (!type.is_string()) return bad(path, "type must be a string or an array of strings");
-    MAKAR_TRY(auto alternative, typed(type.get<std::string>(), schema, path, depth));
+    if (!type.is_string()) return schema_error(path, "type must be a string or an array of strings");
+    MAKAR_TRY(auto alternative, compile_type(type.get<std::string>(), schema, path, depth));
     alternatives.push_back(std::move(alternative));
   }
   if (schema.value("nullable", Json()) == true) alternatives.push_back(literal("null"));
@@ -81,17 +82,17 @@ Result<ExprPtr> SchemaCompiler::plain(const Json& schema, const std::string& pat
 }
 
 void SchemaCompiler::note_unknown(const Json& schema, const std::string& path) {
-  static const std::set<std::string> kKnown = {
+  static const std::set<std::string> kKnownKeywords = {
       "type",    "enum",        "const",    "properties", "required",         "additionalProperties",
       "items",   "prefixItems", "minItems", "maxItems",   "minLength",        "maxLength",
       "pattern", "format",      "minimum",  "maximum",    "exclusiveMinimum", "exclusiveMaximum",
       "nullable"};
   for (const auto& [key, value] : schema.items())
-    if (!kKnown.count(key) && !is_annotation(key)) note(path, key);
+    if (!kKnownKeywords.count(key) && !is_annotation(key)) note(path, key);
 }
 
-Result<ExprPtr> SchemaCompiler::typed(const std::string& type, const Json& schema, const std::string& path,
-                                      int depth) {
+Result<ExprPtr> SchemaCompiler::compile_type(const std::string& type, const Json& schema,
+                                             const std::string& path, int depth) {
   if (type == "any") return text_.value();
   if (type == "null") return literal("null");
   if (type == "boolean") return choice({literal("true"), literal("false")});
@@ -99,8 +100,8 @@ Result<ExprPtr> SchemaCompiler::typed(const std::string& type, const Json& schem
   if (type == "integer" || type == "number") return number(type == "integer", schema, path);
   if (type == "array") return array(schema, path, depth);
   if (type == "object") return object(schema, path, depth);
-  return bad(path, "unknown type " + quote(type) +
-                       "; known are string, number, integer, boolean, null, object, array");
+  return schema_error(path, "unknown type " + quote(type) +
+                                "; known are string, number, integer, boolean, null, object, array");
 }
 
 Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& path) {
@@ -108,7 +109,7 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
   RegexOptions options;
   options.character = json_character;
   if (schema.contains("pattern")) {
-    if (!schema["pattern"].is_string()) return bad(path, "pattern must be a string");
+    if (!schema["pattern"].is_string()) return schema_error(path, "pattern must be a string");
     pattern = schema["pattern"];
     options.search = true;
   } else if (schema.contains("format") && schema["format"].is_string()) {
@@ -120,9 +121,9 @@ Result<ExprPtr> SchemaCompiler::string(const Json& schema, const std::string& pa
   if (!pattern.empty()) {
     for (const char* keyword : {"minLength", "maxLength"})
       if (schema.contains(keyword)) note(path, std::string(keyword) + " together with pattern or format");
-    auto inside = read_regex(pattern, limits_, work_, options);
-    if (!inside.ok()) return inside.error().in("schema " + path);
-    return sequence({literal("\""), *inside, literal("\"")});
+    auto content = read_regex(pattern, limits_, work_, options);
+    if (!content.ok()) return content.error().in("schema " + path);
+    return sequence({literal("\""), *content, literal("\"")});
   }
   if (!min && !max) return text_.string();
   return sequence(
@@ -140,14 +141,14 @@ Result<ExprPtr> SchemaCompiler::number(bool integer, const Json& schema, const s
       (lower ? low_open : high_open) |= value.get<bool>();
       continue;
     }
-    if (!value.is_number()) return bad(path, std::string(keyword) + " must be a number");
+    if (!value.is_number()) return schema_error(path, std::string(keyword) + " must be a number");
     const double bound = value.get<double>();
-    auto& mine = lower ? low : high;
-    bool& mine_open = lower ? low_open : high_open;
-    if (!mine || (lower ? bound > *mine : bound < *mine))
-      mine = bound, mine_open = open;
-    else if (bound == *mine)
-      mine_open |= open;
+    auto& current = lower ? low : high;
+    bool& current_open = lower ? low_open : high_open;
+    if (!current || (lower ? bound > *current : bound < *current))
+      current = bound, current_open = open;
+    else if (bound == *current)
+      current_open |= open;
   }
   if (integer)
     return integer_between(integer_bound(low, low_open, true), integer_bound(high, high_open, false));

@@ -19,14 +19,14 @@ class TokenTrie {
   // root.
   struct Data {
     std::vector<uint8_t> byte;
-    std::vector<uint16_t> depth;         // 0 for the root
-    std::vector<uint32_t> after;         // first node after the subtree
-    std::vector<uint16_t> reach;         // depth of the deepest node in the subtree
-    std::vector<uint32_t> tokens_begin;  // tokens of node n: tokens[tokens_begin[n]..tokens_begin[n + 1])
-    std::vector<uint32_t> tokens;        // ids
+    std::vector<uint16_t> depth;          // 0 for the root
+    std::vector<uint32_t> after;          // first node after the subtree
+    std::vector<uint16_t> subtree_depth;  // depth of the deepest node in the subtree
+    std::vector<uint32_t> tokens_begin;   // tokens of node n: tokens[tokens_begin[n]..tokens_begin[n + 1])
+    std::vector<uint32_t> tokens;         // ids
     std::vector<int64_t> end;
     size_t vocab = 0;
-    uint16_t deepest = 0;
+    uint16_t max_depth = 0;
     uint64_t serial = 0;  // unique per trie in the process
   };
   const Data& data() const { return *data_; }

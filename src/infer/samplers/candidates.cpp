@@ -1,3 +1,4 @@
+// The candidates of a draw: weights, sums and truncation.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -10,21 +11,21 @@ namespace makar {
 void Candidates::reset(std::span<const float> logits, const Extremes& e) {
   vocab_ = logits.size();
   logits_.assign(logits.begin(), logits.end());
-  numbered_ = weighed_ = false;
+  has_ids_ = has_weights_ = false;
   if (e.masked > 0) keep([this, low = e.low](size_t i) { return logits_[i] >= low; });
   total_.reset();
   extremes_ = {e.low, e.high, 0, false};
 }
 
 std::span<const float> Candidates::weights() {
-  if (!weighed_) {
+  if (!has_weights_) {
     const float best = zero_ = extremes().high;
     std::vector<float>& distance = scratch_;
     distance.resize(size());
     for (size_t i = 0; i < size(); ++i) distance[i] = logits_[i] - best;
     weights_.resize(size());
     kernels::exp_of(distance.data(), weights_.data(), static_cast<int64_t>(size()));
-    weighed_ = true;
+    has_weights_ = true;
   }
   return weights_;
 }
@@ -63,14 +64,14 @@ void Candidates::divide(float by) {
     for (float& x : logits_) x = std::max((x - e.high) / by, std::numeric_limits<float>::lowest());
     extremes_.reset();
   }
-  weighed_ = false;
+  has_weights_ = false;
   total_.reset();
 }
 
 void Candidates::resize(size_t count) {
   ids_.resize(count), logits_.resize(count);
-  if (weighed_) weights_.resize(count);
-  numbered_ = true;
+  if (has_weights_) weights_.resize(count);
+  has_ids_ = true;
   total_.reset();
   extremes_.reset();
 }
@@ -79,7 +80,7 @@ void Candidates::only_best() {
   const size_t best = find_value(logits_, extremes().high);
   ids_[0] = static_cast<int32_t>(id(best));
   logits_[0] = logits_[best];
-  weighed_ = false;
+  has_weights_ = false;
   resize(1);
 }
 

@@ -33,14 +33,14 @@ void dry(std::span<float> logits, const DrawContext& draw) {
     return std::find(o.dry_breakers.begin(), o.dry_breakers.end(), id) != o.dry_breakers.end();
   };
   const std::vector<int64_t> reversed(tokens.rbegin(), tokens.rend());
-  size_t reach = 0;  // no match extends over a breaker
-  while (reach < reversed.size() && !breaks(reversed[reach])) ++reach;
-  if (reach == 0) return;
+  size_t max_match = 0;  // no match extends over a breaker
+  while (max_match < reversed.size() && !breaks(reversed[max_match])) ++max_match;
+  if (max_match == 0) return;
   const size_t allowed = static_cast<size_t>(std::max<int64_t>(o.dry_allowed_length, 1));
   const std::vector<size_t> z = z_function(reversed);
   std::unordered_map<int64_t, size_t> longest;  // longest match by following token
   for (size_t j = 1; j < reversed.size(); ++j) {
-    const size_t length = std::min(z[j], reach);
+    const size_t length = std::min(z[j], max_match);
     const int64_t next = reversed[j - 1];
     if (length < allowed || next < 0 || static_cast<size_t>(next) >= logits.size() || breaks(next)) continue;
     size_t& best = longest[next];

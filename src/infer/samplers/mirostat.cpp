@@ -21,7 +21,7 @@ size_t zipf_k(Candidates& c, double mu) {
   }
   const double s = product / square, e = s - 1;
   const double k = std::pow(e * std::exp2(mu) / (1 - std::pow(static_cast<double>(c.vocab()), -e)), 1 / s);
-  // k is NaN if all candidates are equal or only one has probability: do not truncate then.
+  // k is NaN if all candidates are equal or only one has a weight above 0: do not truncate then.
   return k < static_cast<double>(c.size()) ? std::max<size_t>(static_cast<size_t>(std::max(k, 1.0)), 1)
                                            : c.size();
 }

@@ -8,7 +8,7 @@ namespace makar {
 namespace {
 
 // The tokens a penalty applies to, sorted, without ids outside the vocabulary.
-std::vector<int64_t> seen(std::span<const int64_t> tokens, size_t vocab, int64_t last_n) {
+std::vector<int64_t> penalised_tokens(std::span<const int64_t> tokens, size_t vocab, int64_t last_n) {
   if (last_n >= 0 && tokens.size() > static_cast<size_t>(last_n))
     tokens = tokens.last(static_cast<size_t>(last_n));
   std::vector<int64_t> out;
@@ -23,7 +23,7 @@ std::vector<int64_t> seen(std::span<const int64_t> tokens, size_t vocab, int64_t
 
 void repetition_penalty(std::span<float> logits, const DrawContext& draw) {
   const float penalty = static_cast<float>(draw.options.repetition_penalty);
-  std::vector<int64_t> ids = seen(draw.tokens, logits.size(), draw.options.repeat_last_n);
+  std::vector<int64_t> ids = penalised_tokens(draw.tokens, logits.size(), draw.options.repeat_last_n);
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
   for (const int64_t id : ids) {
     float& x = logits[static_cast<size_t>(id)];
@@ -35,7 +35,8 @@ void presence_and_frequency(std::span<float> logits, const DrawContext& draw) {
   const SamplerOptions& o = draw.options;
   const size_t prompt =
       std::min(draw.tokens.size(), static_cast<size_t>(std::max<int64_t>(o.prompt_tokens, 0)));
-  const std::vector<int64_t> ids = seen(draw.tokens.subspan(prompt), logits.size(), o.repeat_last_n);
+  const std::vector<int64_t> ids =
+      penalised_tokens(draw.tokens.subspan(prompt), logits.size(), o.repeat_last_n);
   for (size_t i = 0; i < ids.size();) {
     size_t end = i;
     while (end < ids.size() && ids[end] == ids[i]) ++end;

@@ -9,7 +9,7 @@
 namespace makar {
 namespace {
 
-constexpr size_t kBuckets = 1024, kSmall = 192;  // up to kSmall keys are sorted
+constexpr size_t kBuckets = 1024, kMaxSortedKeys = 192;  // up to kMaxSortedKeys keys are sorted
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float block_max(const float* x) {
@@ -21,23 +21,22 @@ float block_max(const float* x) {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-// Search state: the remaining keys `in`, among which the sum of weights has to reach `target`.
+// Search state: among the keys with indices `remaining`, the sum of weights has to reach `target`.
 struct Search {
   std::span<const float> keys, weights;
-  std::vector<uint32_t> in;
+  std::vector<uint32_t> remaining;
   double target = 0;
 
   double weight(size_t index) const { return weights.empty() ? 1.0 : static_cast<double>(weights[index]); }
 };
 
 // Sorts the remaining keys and finds the position among them.
-Rank walk(Search& s) {
-  std::sort(s.in.begin(), s.in.end(),
+Rank sort_and_find(Search& s) {
+  std::sort(s.remaining.begin(), s.remaining.end(),
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
   double sum = 0;
-  uint32_t last =
-      s.in.front();  // rounding may keep the sum below the target: then the last position with weight
-  for (const uint32_t index : s.in) {
+  uint32_t last = s.remaining.front();  // with weight; the result if rounding keeps the sum below the target
+  for (const uint32_t index : s.remaining) {
     sum += s.weight(index);
     if (s.weight(index) > 0) last = index;
     if (sum >= s.target) return {s.keys[index], index};
@@ -52,23 +51,23 @@ struct Buckets {
       : high(top), scale(static_cast<float>(kBuckets / (static_cast<double>(top) - low))) {}
   // Ranges too narrow or too wide for float buckets are left to the sort.
   bool useful() const { return scale > 1e-30f && scale < 1e30f; }
-  float exact(float key) const { return (high - key) * scale; }
+  float position(float key) const { return (high - key) * scale; }
   size_t of(float key) const {
-    const float b = exact(key);
+    const float b = position(key);
     return b < static_cast<float>(kBuckets - 1) ? static_cast<size_t>(b) : kBuckets - 1;
   }
 };
 
 // The bucket in which the running sum reaches the target; subtracts the sum of the buckets above from it.
-size_t choose(const std::array<double, kBuckets>& sums, double& target) {
+size_t choose_bucket(const std::array<double, kBuckets>& sums, double& target) {
   double above = 0;
-  size_t found = 0, last_with_weight = 0;
+  size_t bucket = 0, last_with_weight = 0;
   double above_last = 0;
-  for (; found < kBuckets && above + sums[found] < target; above += sums[found++])
-    if (sums[found] > 0) last_with_weight = found, above_last = above;
-  if (found == kBuckets) found = last_with_weight, above = above_last;
+  for (; bucket < kBuckets && above + sums[bucket] < target; above += sums[bucket++])
+    if (sums[bucket] > 0) last_with_weight = bucket, above_last = above;
+  if (bucket == kBuckets) bucket = last_with_weight, above = above_last;
   target -= above;
-  return found;
+  return bucket;
 }
 
 // The first pass, over all keys: plain loops that compilers can vectorise.
@@ -79,42 +78,42 @@ bool narrow_all(Search& s, const Buckets& buckets) {
     for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += 1;
   else
     for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += static_cast<double>(s.weights[i]);
-  const size_t found = choose(sums, s.target);
-  const float from = static_cast<float>(found), to = found == kBuckets - 1 ? kInfinity : from + 1;
-  s.in.clear();
+  const size_t bucket = choose_bucket(sums, s.target);
+  const float from = static_cast<float>(bucket), to = bucket == kBuckets - 1 ? kInfinity : from + 1;
+  s.remaining.clear();
   for_blocks(
-      n, [&](size_t i) { return buckets.exact(s.keys[i]) >= from && buckets.exact(s.keys[i]) < to; },
-      [&](size_t i, bool in) {
-        if (in) s.in.push_back(static_cast<uint32_t>(i));
+      n, [&](size_t i) { return buckets.position(s.keys[i]) >= from && buckets.position(s.keys[i]) < to; },
+      [&](size_t i, bool passes) {
+        if (passes) s.remaining.push_back(static_cast<uint32_t>(i));
       });
-  return s.in.size() < n;
+  return s.remaining.size() < n;
 }
 
 // Later passes, over the remaining keys.
 bool narrow(Search& s, const Buckets& buckets) {
   std::array<double, kBuckets> sums{};
-  for (const uint32_t i : s.in) sums[buckets.of(s.keys[i])] += s.weight(i);
-  const size_t found = choose(sums, s.target), before = s.in.size();
-  s.in.erase(
-      std::remove_if(s.in.begin(), s.in.end(), [&](uint32_t i) { return buckets.of(s.keys[i]) != found; }),
-      s.in.end());
-  return s.in.size() < before;
+  for (const uint32_t i : s.remaining) sums[buckets.of(s.keys[i])] += s.weight(i);
+  const size_t bucket = choose_bucket(sums, s.target), before = s.remaining.size();
+  s.remaining.erase(std::remove_if(s.remaining.begin(), s.remaining.end(),
+                                   [&](uint32_t i) { return buckets.of(s.keys[i]) != bucket; }),
+                    s.remaining.end());
+  return s.remaining.size() < before;
 }
 
-Rank find(Search s, const Extremes& e) {
+Rank find_rank(Search s, const Extremes& e) {
   const Buckets first(e.low, e.high);
-  bool smaller = s.keys.size() > kSmall && first.useful() && narrow_all(s, first);
+  bool smaller = s.keys.size() > kMaxSortedKeys && first.useful() && narrow_all(s, first);
   if (!smaller) {
-    s.in.resize(s.keys.size());
-    std::iota(s.in.begin(), s.in.end(), 0u);
+    s.remaining.resize(s.keys.size());
+    std::iota(s.remaining.begin(), s.remaining.end(), 0u);
   }
-  while (smaller && s.in.size() > kSmall) {
+  while (smaller && s.remaining.size() > kMaxSortedKeys) {
     float low = kInfinity, high = -kInfinity;
-    for (const uint32_t i : s.in) low = std::min(low, s.keys[i]), high = std::max(high, s.keys[i]);
+    for (const uint32_t i : s.remaining) low = std::min(low, s.keys[i]), high = std::max(high, s.keys[i]);
     const Buckets next(low, high);
     smaller = next.useful() && narrow(s, next);
   }
-  return walk(s);
+  return sort_and_find(s);
 }
 
 // For a small count among many keys: at least `count` keys are >= the count-th largest block maximum, so the
@@ -129,20 +128,21 @@ Rank find_few(std::span<const float> keys, size_t count) {
   Search s{keys, {}, {}, static_cast<double>(count)};
   const auto take = [&](size_t from, size_t to) {
     for (size_t i = from; i < to; ++i)
-      if (keys[i] >= bound) s.in.push_back(static_cast<uint32_t>(i));
+      if (keys[i] >= bound) s.remaining.push_back(static_cast<uint32_t>(i));
   };
   for (size_t b = 0; b < maxima.size(); ++b)
     if (maxima[b] >= bound) take(b * kBlock, (b + 1) * kBlock);
   take(maxima.size() * kBlock, keys.size());
-  return walk(s);
+  return sort_and_find(s);
 }
 
 }  // namespace
 
 Rank rank_of_count(std::span<const float> keys, const Extremes& e, size_t count) {
   count = std::min(std::max<size_t>(count, 1), keys.size());
-  if (count * kBlock * 8 <= keys.size()) return find_few(keys, count);
-  return find({keys, {}, {}, static_cast<double>(count)}, e);
+  const bool few = count * kBlock * 8 <= keys.size();  // most blocks are skipped
+  if (few) return find_few(keys, count);
+  return find_rank({keys, {}, {}, static_cast<double>(count)}, e);
 }
 
 double sum_of(std::span<const float> weights) {
@@ -166,7 +166,7 @@ size_t index_of_share(std::span<const float> weights, double share) {
   double left = share * total;
   size_t b = 0;
   while (b + 1 < blocks && left >= sums[b]) left -= sums[b++];
-  size_t last = 0;  // rounding may keep the sum below: then the last index with weight
+  size_t last = 0;  // with weight; the result if rounding keeps the sum too small
   for (size_t i = b * kBlock; i < weights.size(); ++i) {
     if (weights[i] > 0) last = i;
     if ((left -= weights[i]) < 0) return i;
@@ -178,7 +178,7 @@ size_t index_of_share(std::span<const float> weights, double share) {
 
 Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
                   double mass) {
-  return find({keys, weights, {}, mass}, e);
+  return find_rank({keys, weights, {}, mass}, e);
 }
 
 std::vector<size_t> largest(std::span<const float> keys, size_t count) {
@@ -200,7 +200,7 @@ Extremes extremes(std::span<const float> values) {
   std::array<float, kLanes> low, high;
   std::array<uint32_t, kLanes> masked{}, broken{};
   low.fill(kInfinity), high.fill(-kInfinity);
-  const auto look = [&](float x, size_t lane) {
+  const auto update = [&](float x, size_t lane) {
     high[lane] = x > high[lane] ? x : high[lane];
     const float up = x == -kInfinity ? kInfinity : x;
     low[lane] = up < low[lane] ? up : low[lane];
@@ -209,8 +209,8 @@ Extremes extremes(std::span<const float> values) {
   };
   size_t i = 0;
   for (; i + kLanes <= values.size(); i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) look(values[i + lane], lane);
-  for (; i < values.size(); ++i) look(values[i], i % kLanes);
+    for (size_t lane = 0; lane < kLanes; ++lane) update(values[i + lane], lane);
+  for (; i < values.size(); ++i) update(values[i], i % kLanes);
   return {*std::min_element(low.begin(), low.end()), *std::max_element(high.begin(), high.end()),
           std::accumulate(masked.begin(), masked.end(), size_t{0}),
           std::any_of(broken.begin(), broken.end(), [](uint32_t b) { return b != 0; })};

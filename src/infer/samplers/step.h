@@ -18,7 +18,7 @@ class Candidates {
 
   size_t size() const { return logits_.size(); }
   size_t vocab() const { return vocab_; }
-  int64_t id(size_t i) const { return numbered_ ? ids_[i] : static_cast<int64_t>(i); }
+  int64_t id(size_t i) const { return has_ids_ ? ids_[i] : static_cast<int64_t>(i); }
   std::span<const float> logits() const { return logits_; }
   // exp(logit - best logit), unnormalised. Weights do not change when other candidates are removed, so a
   // truncation needs no exponentials.
@@ -29,21 +29,22 @@ class Candidates {
   double entropy();            // nats
 
   void divide(float by);  // divides the logits
-  // Keeps the candidates with `wanted(i)`, or the best one if there are none. `wanted` may only read index i.
-  template <class Wanted>
-  void keep(const Wanted& wanted);
+  // Keeps the candidates for which `test(i)` is true, or the best one if there are none. `test` may only read
+  // index i.
+  template <class Test>
+  void keep(const Test& test);
 
  private:
   void only_best();
   void resize(size_t count);
   size_t vocab_ = 0;
   std::vector<float> logits_, weights_, scratch_;
-  bool weighed_ = false;
+  bool has_weights_ = false;
   std::optional<double> total_;
   std::optional<Extremes> extremes_;
   float zero_ = 0;  // the logit with weight 1
   std::vector<int32_t> ids_;
-  bool numbered_ = false;  // false: the id equals the index
+  bool has_ids_ = false;  // false: the id equals the index
 };
 
 // Inputs of a sampler besides the logits.
@@ -73,18 +74,18 @@ void mirostat(Candidates& c, const DrawContext& draw);
 // Mirostat's bound after sampling a token of probability p.
 double mirostat_update(const SamplerOptions& options, double mu, double p);
 
-template <class Wanted>
-void Candidates::keep(const Wanted& wanted) {
-  if (!numbered_) ids_.resize(size());
+template <class Test>
+void Candidates::keep(const Test& test) {
+  if (!has_ids_) ids_.resize(size());
   size_t kept = 0;
   const int32_t first_id = static_cast<int32_t>(id(0));
   const float first_logit = logits_[0];
   // In place: the write position never passes the read position. Always write; count only kept candidates.
-  for_blocks(size(), wanted, [&](size_t i, bool stays) {
+  for_blocks(size(), test, [&](size_t i, bool passes) {
     ids_[kept] = static_cast<int32_t>(id(i));
     logits_[kept] = logits_[i];
-    if (weighed_) weights_[kept] = weights_[i];
-    kept += stays ? 1 : 0;
+    if (has_weights_) weights_[kept] = weights_[i];
+    kept += passes ? 1 : 0;
   });
   if (kept == 0) {  // only index 0 was overwritten
     ids_[0] = first_id, logits_[0] = first_logit;

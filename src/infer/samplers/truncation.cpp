@@ -30,10 +30,11 @@ void temperature(Candidates& c, const DrawContext& draw) {
 
 void top_p(Candidates& c, const DrawContext& draw) {
   const double share = draw.options.top_p, mass = share * c.total();
-  // Tokens lighter than this sum to less than what top-p leaves out, so none of them is kept.
-  const float light = static_cast<float>((1 - share) * c.total() / static_cast<double>(c.size()) * 0.999);
+  // All tokens below this weight together have less mass than top-p leaves out, so none of them is kept.
+  const float min_weight =
+      static_cast<float>((1 - share) * c.total() / static_cast<double>(c.size()) * 0.999);
   const auto w = c.weights();
-  c.keep([&](size_t i) { return w[i] >= light; });
+  c.keep([&](size_t i) { return w[i] >= min_weight; });
   const auto x = c.logits();
   const Rank last = rank_of_mass(x, c.extremes(), c.weights(), mass);
   c.keep([&](size_t i) { return last.covers(x[i], i); });
@@ -43,10 +44,10 @@ void min_p(Candidates& c, const DrawContext& draw) { keep_probable(c, draw.optio
 
 void typical(Candidates& c, const DrawContext& draw) {
   // The surprisal of a token is log_total - x nats.
-  const float middle = static_cast<float>(c.log_total() - c.entropy());
+  const float typical_logit = static_cast<float>(c.log_total() - c.entropy());
   const auto x = c.logits();
   std::vector<float> nearness(c.size());  // minus the distance of the surprisal from the entropy
-  for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(middle - x[i]);
+  for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(typical_logit - x[i]);
   const float last =
       rank_of_mass(nearness, extremes(nearness), c.weights(), draw.options.typical_p * c.total()).key;
   c.keep([&](size_t i) { return nearness[i] >= last; });

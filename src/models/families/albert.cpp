@@ -1,5 +1,5 @@
-// ALBERT (Lan et al., 2019): BERT whose layers of a group share one set of block weights, with a narrow token
-// embedding projected to the width.
+// ALBERT (Lan et al., 2019): BERT with one set of block weights per group of layers, and a narrow token
+// embedding that is projected to the width.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -47,17 +47,17 @@ std::vector<NameRule> albert_names(const ModelSpec& spec) {
                                  {"head.answer", "qa_outputs"}};
   const StackSpec& s = *spec.encoder;
   for (int64_t i = 0; i < s.distinct_layers(); ++i) {
-    const std::string ours = fmt::format("encoder.layers.{}.", i),
-                      theirs = fmt::format("albert.encoder.albert_layer_groups.{}.albert_layers.{}.",
-                                           i / s.inner, i % s.inner);
-    rules.insert(rules.end(), {{ours + "attn.q", theirs + "attention.query"},
-                               {ours + "attn.k", theirs + "attention.key"},
-                               {ours + "attn.v", theirs + "attention.value"},
-                               {ours + "attn.o", theirs + "attention.dense"},
-                               {ours + "norm1", theirs + "attention.LayerNorm"},
-                               {ours + "ffn.up", theirs + "ffn"},
-                               {ours + "ffn.down", theirs + "ffn_output"},
-                               {ours + "norm2", theirs + "full_layer_layer_norm"}});
+    const std::string layer = fmt::format("encoder.layers.{}.", i),
+                      file_layer = fmt::format("albert.encoder.albert_layer_groups.{}.albert_layers.{}.",
+                                               i / s.inner, i % s.inner);
+    rules.insert(rules.end(), {{layer + "attn.q", file_layer + "attention.query"},
+                               {layer + "attn.k", file_layer + "attention.key"},
+                               {layer + "attn.v", file_layer + "attention.value"},
+                               {layer + "attn.o", file_layer + "attention.dense"},
+                               {layer + "norm1", file_layer + "attention.LayerNorm"},
+                               {layer + "ffn.up", file_layer + "ffn"},
+                               {layer + "ffn.down", file_layer + "ffn_output"},
+                               {layer + "norm2", file_layer + "full_layer_layer_norm"}});
   }
   return rules;
 }

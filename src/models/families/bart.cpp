@@ -63,20 +63,20 @@ ModelSpec read_bart_like(Reader& r, const BartKind& kind, int64_t bos, int64_t e
   return m;
 }
 
-std::vector<NameRule> fairseq_layer_names(const std::string& ours, const std::string& theirs) {
-  return {{ours + "norm1", theirs + "self_attn_layer_norm"},
-          {ours + "attn.q", theirs + "self_attn.q_proj"},
-          {ours + "attn.k", theirs + "self_attn.k_proj"},
-          {ours + "attn.v", theirs + "self_attn.v_proj"},
-          {ours + "attn.o", theirs + "self_attn.out_proj"},
-          {ours + "norm_cross", theirs + "encoder_attn_layer_norm"},
-          {ours + "cross.q", theirs + "encoder_attn.q_proj"},
-          {ours + "cross.k", theirs + "encoder_attn.k_proj"},
-          {ours + "cross.v", theirs + "encoder_attn.v_proj"},
-          {ours + "cross.o", theirs + "encoder_attn.out_proj"},
-          {ours + "norm2", theirs + "final_layer_norm"},
-          {ours + "ffn.up", theirs + "fc1"},
-          {ours + "ffn.down", theirs + "fc2"}};
+std::vector<NameRule> fairseq_layer_names(const std::string& layer, const std::string& file_layer) {
+  return {{layer + "norm1", file_layer + "self_attn_layer_norm"},
+          {layer + "attn.q", file_layer + "self_attn.q_proj"},
+          {layer + "attn.k", file_layer + "self_attn.k_proj"},
+          {layer + "attn.v", file_layer + "self_attn.v_proj"},
+          {layer + "attn.o", file_layer + "self_attn.out_proj"},
+          {layer + "norm_cross", file_layer + "encoder_attn_layer_norm"},
+          {layer + "cross.q", file_layer + "encoder_attn.q_proj"},
+          {layer + "cross.k", file_layer + "encoder_attn.k_proj"},
+          {layer + "cross.v", file_layer + "encoder_attn.v_proj"},
+          {layer + "cross.o", file_layer + "encoder_attn.out_proj"},
+          {layer + "norm2", file_layer + "final_layer_norm"},
+          {layer + "ffn.up", file_layer + "fc1"},
+          {layer + "ffn.down", file_layer + "fc2"}};
 }
 
 std::vector<NameRule> bart_names(const ModelSpec&) {
@@ -84,11 +84,12 @@ std::vector<NameRule> bart_names(const ModelSpec&) {
                                  {"head.lm.bias", "final_logits_bias"},
                                  {"head.lm.weight", "lm_head.weight"}};
   for (const std::string stack : {"encoder", "decoder"}) {
-    const std::string theirs = "model." + stack + ".";
-    rules = with_names(std::move(rules), fairseq_layer_names(stack + ".layers.{}.", theirs + "layers.{}."));
-    rules.emplace_back(stack + ".embed.positions", theirs + "embed_positions");
-    rules.emplace_back(stack + ".embed.norm", theirs + "layernorm_embedding");
-    rules.emplace_back(stack + ".norm", theirs + "layer_norm");
+    const std::string file_stack = "model." + stack + ".";
+    rules =
+        with_names(std::move(rules), fairseq_layer_names(stack + ".layers.{}.", file_stack + "layers.{}."));
+    rules.emplace_back(stack + ".embed.positions", file_stack + "embed_positions");
+    rules.emplace_back(stack + ".embed.norm", file_stack + "layernorm_embedding");
+    rules.emplace_back(stack + ".norm", file_stack + "layer_norm");
   }
   return rules;
 }

@@ -51,21 +51,21 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
   return m;
 }
 
-std::vector<NameRule> bert_body_names(const std::string& prefix) {
-  const std::string ours = "encoder.layers.{}.", theirs = prefix + "encoder.layer.{}.";
-  return {{"encoder.embed.tokens", prefix + "embeddings.word_embeddings"},
-          {"encoder.embed.positions", prefix + "embeddings.position_embeddings"},
-          {"encoder.embed.types", prefix + "embeddings.token_type_embeddings"},
-          {"encoder.embed.norm", prefix + "embeddings.LayerNorm"},
-          {ours + "attn.q", theirs + "attention.self.query"},
-          {ours + "attn.k", theirs + "attention.self.key"},
-          {ours + "attn.v", theirs + "attention.self.value"},
-          {ours + "attn.o", theirs + "attention.output.dense"},
-          {ours + "norm1", theirs + "attention.output.LayerNorm"},
-          {ours + "ffn.up", theirs + "intermediate.dense"},
-          {ours + "ffn.down", theirs + "output.dense"},
-          {ours + "norm2", theirs + "output.LayerNorm"},
-          {"head.pooler", prefix + "pooler.dense"}};
+std::vector<NameRule> bert_body_names(const std::string& file_prefix) {
+  const std::string layer = "encoder.layers.{}.", file_layer = file_prefix + "encoder.layer.{}.";
+  return {{"encoder.embed.tokens", file_prefix + "embeddings.word_embeddings"},
+          {"encoder.embed.positions", file_prefix + "embeddings.position_embeddings"},
+          {"encoder.embed.types", file_prefix + "embeddings.token_type_embeddings"},
+          {"encoder.embed.norm", file_prefix + "embeddings.LayerNorm"},
+          {layer + "attn.q", file_layer + "attention.self.query"},
+          {layer + "attn.k", file_layer + "attention.self.key"},
+          {layer + "attn.v", file_layer + "attention.self.value"},
+          {layer + "attn.o", file_layer + "attention.output.dense"},
+          {layer + "norm1", file_layer + "attention.output.LayerNorm"},
+          {layer + "ffn.up", file_layer + "intermediate.dense"},
+          {layer + "ffn.down", file_layer + "output.dense"},
+          {layer + "norm2", file_layer + "output.LayerNorm"},
+          {"head.pooler", file_prefix + "pooler.dense"}};
 }
 
 GgufSection bert_gguf(const char* model) {

@@ -38,17 +38,17 @@ Result<ModelSpec> read_bloom(const Config& config) {
 }
 
 std::vector<NameRule> bloom_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.word_embeddings"},
           {"decoder.embed.norm", "transformer.word_embeddings_layernorm"},
-          {ours + "norm1", theirs + "input_layernorm"},
-          {ours + "norm2", theirs + "post_attention_layernorm"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
-           theirs + "self_attention.query_key_value",
+          {layer + "norm1", file_layer + "input_layernorm"},
+          {layer + "norm2", file_layer + "post_attention_layernorm"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"},
+           file_layer + "self_attention.query_key_value",
            spec.decoder->first().attention.heads},
-          {ours + "attn.o", theirs + "self_attention.dense"},
-          {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
-          {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
+          {layer + "attn.o", file_layer + "self_attention.dense"},
+          {layer + "ffn.up", file_layer + "mlp.dense_h_to_4h"},
+          {layer + "ffn.down", file_layer + "mlp.dense_4h_to_h"},
           {"decoder.norm", "transformer.ln_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};

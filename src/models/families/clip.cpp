@@ -27,15 +27,15 @@ void clip_blocks(Reader& r, StackSpec& s) {
   s.blocks.assign(static_cast<size_t>(r.layers("num_hidden_layers")), b);
 }
 
-std::vector<NameRule> clip_layer_names(const std::string& ours, const std::string& theirs) {
-  return {{ours + "norm1", theirs + "layer_norm1"},
-          {ours + "attn.q", theirs + "self_attn.q_proj"},
-          {ours + "attn.k", theirs + "self_attn.k_proj"},
-          {ours + "attn.v", theirs + "self_attn.v_proj"},
-          {ours + "attn.o", theirs + "self_attn.out_proj"},
-          {ours + "norm2", theirs + "layer_norm2"},
-          {ours + "ffn.up", theirs + "mlp.fc1"},
-          {ours + "ffn.down", theirs + "mlp.fc2"}};
+std::vector<NameRule> clip_layer_names(const std::string& layer, const std::string& file_layer) {
+  return {{layer + "norm1", file_layer + "layer_norm1"},
+          {layer + "attn.q", file_layer + "self_attn.q_proj"},
+          {layer + "attn.k", file_layer + "self_attn.k_proj"},
+          {layer + "attn.v", file_layer + "self_attn.v_proj"},
+          {layer + "attn.o", file_layer + "self_attn.out_proj"},
+          {layer + "norm2", file_layer + "layer_norm2"},
+          {layer + "ffn.up", file_layer + "mlp.fc1"},
+          {layer + "ffn.down", file_layer + "mlp.fc2"}};
 }
 
 }  // namespace
@@ -58,13 +58,14 @@ StackSpec clip_vision(Reader& r) {
   return s;
 }
 
-std::vector<NameRule> clip_vision_names(const std::string& theirs) {
-  std::vector<NameRule> rules = clip_layer_names("encoder.layers.{}.", theirs + "encoder.layers.{}.");
-  rules.insert(rules.end(), {{"encoder.embed.cls", theirs + "embeddings.class_embedding"},
-                             {"encoder.embed.positions", theirs + "embeddings.position_embedding.weight"},
-                             {"encoder.embed.patch", theirs + "embeddings.patch_embedding"},
-                             {"encoder.embed.norm", theirs + "pre_layrnorm"},
-                             {"encoder.norm", theirs + "post_layernorm"}});
+std::vector<NameRule> clip_vision_names(const std::string& file_prefix) {
+  std::vector<NameRule> rules = clip_layer_names("encoder.layers.{}.", file_prefix + "encoder.layers.{}.");
+  rules.insert(rules.end(),
+               {{"encoder.embed.cls", file_prefix + "embeddings.class_embedding"},
+                {"encoder.embed.positions", file_prefix + "embeddings.position_embedding.weight"},
+                {"encoder.embed.patch", file_prefix + "embeddings.patch_embedding"},
+                {"encoder.embed.norm", file_prefix + "pre_layrnorm"},
+                {"encoder.norm", file_prefix + "post_layernorm"}});
   return rules;
 }
 

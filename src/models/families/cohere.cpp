@@ -1,6 +1,6 @@
 // Command R (Cohere, 2024): attention and feed-forward in parallel behind one bias-free LayerNorm,
-// interleaved rotary positions, scaled logits. Command R7B (cohere2) has three sliding layers per full one,
-// and positions only in the sliding ones.
+// interleaved rotary positions, scaled logits. Command R7B (cohere2) has three sliding layers per full layer,
+// and positions only in sliding layers.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -56,8 +56,8 @@ GgufKeys cohere_keys() {
 std::string cohere_unsupported(const ModelSpec& m) {
   if (!m.head.tied) return "tie_word_embeddings = false";
   if (m.family == "cohere2") return gguf::slides_with_period(m, 4) ? "" : "another pattern of sliding layers";
-  const bool normed = m.main().first().attention.qk_norm != QkNorm::kNone;
-  return normed == (m.main().layers() >= 64) ? "" : fmt::format("use_qk_norm = {}", normed);
+  const bool has_qk_norm = m.main().first().attention.qk_norm != QkNorm::kNone;
+  return has_qk_norm == (m.main().layers() >= 64) ? "" : fmt::format("use_qk_norm = {}", has_qk_norm);
 }
 
 const GgufSection kCohereGguf = {

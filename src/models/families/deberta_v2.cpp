@@ -18,7 +18,7 @@ Result<ModelSpec> read_deberta_v2(const Config& config) {
   if (p.max_distance < 1) p.max_distance = s.embedding.max_positions;
   p.span = p.buckets > 0 ? p.buckets : p.max_distance;
   r.require(p.buckets < 1 || (p.buckets >= 4 && p.max_distance > p.buckets / 2 + 1), "position_buckets",
-            "needs at least 4 buckets and more positions than half of them");
+            "must be at least 4, and half of it plus 1 less than max_relative_positions");
   p.norm = r.text_or("norm_rel_ebd", "none").find("layer_norm") != std::string::npos;
   // A list in newer configs, a string separated by "|" in older ones.
   std::string kinds;
@@ -30,17 +30,17 @@ Result<ModelSpec> read_deberta_v2(const Config& config) {
   p.content_to_position = kinds.find("c2p") != std::string::npos;
   p.position_to_content = kinds.find("p2c") != std::string::npos;
   p.own_projections = !r.flag_or("share_att_key", false);
-  if (const int64_t taps = r.integer_or("conv_kernel_size", 0, 0, 1023); taps > 0) {
-    r.require(taps % 2 == 1, "conv_kernel_size", "must be odd");
+  if (const int64_t kernel_size = r.integer_or("conv_kernel_size", 0, 0, 1023); kernel_size > 0) {
+    r.require(kernel_size % 2 == 1, "conv_kernel_size", "must be odd");
     r.unsupported(r.integer_or("conv_groups", 1, 1, 1 << 20) != 1, "conv_groups",
                   "must be 1; convolutions in groups are not supported");
-    s.convolution = {taps, r.activation("conv_act", "tanh")};
+    s.convolution = {kernel_size, r.activation("conv_act", "tanh")};
   }
-  const int parts = 1 + (p.content_to_position ? 1 : 0) + (p.position_to_content ? 1 : 0);
+  const int score_terms = 1 + (p.content_to_position ? 1 : 0) + (p.position_to_content ? 1 : 0);
   if (relative)
     for (BlockSpec& b : s.blocks) {
       b.attention.relative = p;
-      b.attention.scale = 1.0f / std::sqrt(static_cast<float>(b.attention.head_dim * parts));
+      b.attention.scale = 1.0f / std::sqrt(static_cast<float>(b.attention.head_dim * score_terms));
     }
   HeadSpec& h = m.head;
   h.pooler = false;
@@ -54,13 +54,13 @@ Result<ModelSpec> read_deberta_v2(const Config& config) {
 }
 
 std::vector<NameRule> deberta_v2_names(const ModelSpec&) {
-  const std::string ours = "encoder.layers.{}.", theirs = "deberta.encoder.layer.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = "deberta.encoder.layer.{}.";
   return with_names(bert_body_names("deberta."),
-                    {{ours + "attn.q", theirs + "attention.self.query_proj"},
-                     {ours + "attn.k", theirs + "attention.self.key_proj"},
-                     {ours + "attn.v", theirs + "attention.self.value_proj"},
-                     {ours + "attn.distance_key", theirs + "attention.self.pos_key_proj"},
-                     {ours + "attn.distance_query", theirs + "attention.self.pos_query_proj"},
+                    {{layer + "attn.q", file_layer + "attention.self.query_proj"},
+                     {layer + "attn.k", file_layer + "attention.self.key_proj"},
+                     {layer + "attn.v", file_layer + "attention.self.value_proj"},
+                     {layer + "attn.distance_key", file_layer + "attention.self.pos_key_proj"},
+                     {layer + "attn.distance_query", file_layer + "attention.self.pos_query_proj"},
                      {"encoder.conv", "deberta.encoder.conv.conv"},
                      {"encoder.conv.norm", "deberta.encoder.conv.LayerNorm"},
                      {"encoder.relative", "deberta.encoder.rel_embeddings"},

@@ -6,15 +6,16 @@
 namespace makar {
 namespace {
 
-void read_attention(Reader& r, const Config& config, AttentionSpec& a, bool v3) {
-  const int64_t plain = r.integer_or("qk_nope_head_dim", 128, 1, 65536);
+void read_deepseek_attention(Reader& r, const Config& config, AttentionSpec& a, bool v3) {
+  const int64_t unrotated_dim = r.integer_or("qk_nope_head_dim", 128, 1, 65536);
   LatentSpec l;
-  const bool direct = config.json().contains("q_lora_rank") && config.json()["q_lora_rank"].is_null();
-  l.query_rank = direct ? 0 : r.integer_or("q_lora_rank", 1536, 1, 65536);
+  const bool full_rank_queries =
+      config.json().contains("q_lora_rank") && config.json()["q_lora_rank"].is_null();
+  l.query_rank = full_rank_queries ? 0 : r.integer_or("q_lora_rank", 1536, 1, 65536);
   l.rank = r.integer_or("kv_lora_rank", 512, 1, 65536);
   l.value_dim = r.integer_or("v_head_dim", 128, 1, 65536);
   r.require(a.kv_heads == a.heads, "num_key_value_heads", "must equal num_attention_heads");
-  a.head_dim = plain + a.rope->rotary;
+  a.head_dim = unrotated_dim + a.rope->rotary;
   r.require(l.value_dim <= a.head_dim, "v_head_dim", "must be at most qk_nope_head_dim + qk_rope_head_dim");
   a.latent = l;
   a.rope->interleaved = !v3 || r.flag_or("rope_interleave", true);
@@ -25,7 +26,7 @@ void read_attention(Reader& r, const Config& config, AttentionSpec& a, bool v3) 
   }
 }
 
-FeedForwardSpec read_experts(Reader& r, FeedForwardSpec f, bool v3) {
+FeedForwardSpec read_deepseek_experts(Reader& r, FeedForwardSpec f, bool v3) {
   f = v3 ? r.experts(f, "n_routed_experts", 256, 8) : r.experts(f, "n_routed_experts", 64, 6);
   f.width = r.width_or("moe_intermediate_size", v3 ? 2048 : 1407);
   f.shared_width = f.width * r.integer_or("n_shared_experts", v3 ? 1 : 2, 0, 4096);
@@ -49,49 +50,50 @@ ModelSpec read_deepseek(Reader& r, const Config& config, const char* family, con
   d.max_positions = v3 ? 4096 : 2048;
   d.head_dim = r.integer_or("qk_rope_head_dim", 64, 2, 65536);
   ModelSpec m = read_llama_like(r, family, model, d);
-  const int64_t dense = r.integer_or("first_k_dense_replace", v3 ? 3 : 0, 0, 4096);
-  const int64_t step = r.integer_or("moe_layer_freq", 1, 1, 4096);
+  const int64_t first_routed = r.integer_or("first_k_dense_replace", v3 ? 3 : 0, 0, 4096);
+  const int64_t routed_period = r.integer_or("moe_layer_freq", 1, 1, 4096);
   for (int64_t i = 0; i < m.decoder->layers(); ++i) {
     BlockSpec& b = m.decoder->blocks[static_cast<size_t>(i)];
-    read_attention(r, config, b.attention, v3);
-    if (i >= dense && i % step == 0) b.feed_forward = read_experts(r, b.feed_forward, v3);
+    read_deepseek_attention(r, config, b.attention, v3);
+    if (i >= first_routed && i % routed_period == 0)
+      b.feed_forward = read_deepseek_experts(r, b.feed_forward, v3);
   }
   return m;
 }
 
-Result<ModelSpec> read_v2(const Config& config) {
+Result<ModelSpec> read_deepseek_v2(const Config& config) {
   Reader r(config);
   return r.finish(read_deepseek(r, config, "deepseek_v2", "DeepseekV2", false));
 }
 
-Result<ModelSpec> read_v3(const Config& config) {
+Result<ModelSpec> read_deepseek_v3(const Config& config) {
   Reader r(config);
   return r.finish(read_deepseek(r, config, "deepseek_v3", "DeepseekV3", true));
 }
 
-std::vector<NameRule> attention_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.",
-                    shared = theirs + "mlp.shared_experts";
+std::vector<NameRule> deepseek_attention_names(const ModelSpec& spec) {
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.",
+                    file_shared = file_layer + "mlp.shared_experts";
   const bool low_rank = spec.decoder->first().attention.latent->query_rank > 0;
-  return {{ours + "attn.q_latent", theirs + "self_attn.q_a_proj"},
-          {ours + "attn.q_norm", theirs + "self_attn.q_a_layernorm"},
-          {ours + "attn.q", theirs + (low_rank ? "self_attn.q_b_proj" : "self_attn.q_proj")},
-          {ours + "attn.kv_latent", theirs + "self_attn.kv_a_proj_with_mqa"},
-          {ours + "attn.kv_norm", theirs + "self_attn.kv_a_layernorm"},
-          {{ours + "attn.k", ours + "attn.v"},
-           theirs + "self_attn.kv_b_proj",
+  return {{layer + "attn.q_latent", file_layer + "self_attn.q_a_proj"},
+          {layer + "attn.q_norm", file_layer + "self_attn.q_a_layernorm"},
+          {layer + "attn.q", file_layer + (low_rank ? "self_attn.q_b_proj" : "self_attn.q_proj")},
+          {layer + "attn.kv_latent", file_layer + "self_attn.kv_a_proj_with_mqa"},
+          {layer + "attn.kv_norm", file_layer + "self_attn.kv_a_layernorm"},
+          {{layer + "attn.k", layer + "attn.v"},
+           file_layer + "self_attn.kv_b_proj",
            spec.decoder->first().attention.heads},
-          {ours + "ffn.router_correction", theirs + "mlp.gate.e_score_correction_bias"},
-          {ours + "ffn.shared.gate", shared + ".gate_proj"},
-          {ours + "ffn.shared.up", shared + ".up_proj"},
-          {ours + "ffn.shared.down", shared + ".down_proj"}};
+          {layer + "ffn.router_correction", file_layer + "mlp.gate.e_score_correction_bias"},
+          {layer + "ffn.shared.gate", file_shared + ".gate_proj"},
+          {layer + "ffn.shared.up", file_shared + ".up_proj"},
+          {layer + "ffn.shared.down", file_shared + ".down_proj"}};
 }
 
 std::vector<NameRule> deepseek_names(const ModelSpec& spec) {
-  return with_names(with_names(llama_names(spec), expert_names()), attention_names(spec));
+  return with_names(with_names(llama_names(spec), expert_names()), deepseek_attention_names(spec));
 }
 std::vector<NameRule> deepseek_names_in_memory(const ModelSpec& spec) {
-  return with_names(with_names(llama_names(spec), fused_expert_names()), attention_names(spec));
+  return with_names(with_names(llama_names(spec), fused_expert_names()), deepseek_attention_names(spec));
 }
 
 // Files of V3 have one more layer, for multi-token prediction.
@@ -104,14 +106,14 @@ std::vector<std::string> deepseek_v3_ignored() {
 
 const Family kDeepseekV2 = {.type = "deepseek_v2",
                             .prefix = "model.",
-                            .read = read_v2,
+                            .read = read_deepseek_v2,
                             .names = deepseek_names,
                             .names_in_memory = deepseek_names_in_memory,
                             .ignored = llama_ignored(),
                             .gguf = &deepseek_gguf(false)};
 const Family kDeepseekV3 = {.type = "deepseek_v3",
                             .prefix = "model.",
-                            .read = read_v3,
+                            .read = read_deepseek_v3,
                             .names = deepseek_names,
                             .names_in_memory = deepseek_names_in_memory,
                             .ignored = deepseek_v3_ignored(),

@@ -20,18 +20,18 @@ Result<ModelSpec> read_distilbert(const Config& config) {
 }
 
 std::vector<NameRule> distilbert_names(const ModelSpec&) {
-  const std::string ours = "encoder.layers.{}.", theirs = "distilbert.transformer.layer.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = "distilbert.transformer.layer.{}.";
   return {{"encoder.embed.tokens", "distilbert.embeddings.word_embeddings"},
           {"encoder.embed.positions", "distilbert.embeddings.position_embeddings"},
           {"encoder.embed.norm", "distilbert.embeddings.LayerNorm"},
-          {ours + "attn.q", theirs + "attention.q_lin"},
-          {ours + "attn.k", theirs + "attention.k_lin"},
-          {ours + "attn.v", theirs + "attention.v_lin"},
-          {ours + "attn.o", theirs + "attention.out_lin"},
-          {ours + "norm1", theirs + "sa_layer_norm"},
-          {ours + "ffn.up", theirs + "ffn.lin1"},
-          {ours + "ffn.down", theirs + "ffn.lin2"},
-          {ours + "norm2", theirs + "output_layer_norm"},
+          {layer + "attn.q", file_layer + "attention.q_lin"},
+          {layer + "attn.k", file_layer + "attention.k_lin"},
+          {layer + "attn.v", file_layer + "attention.v_lin"},
+          {layer + "attn.o", file_layer + "attention.out_lin"},
+          {layer + "norm1", file_layer + "sa_layer_norm"},
+          {layer + "ffn.up", file_layer + "ffn.lin1"},
+          {layer + "ffn.down", file_layer + "ffn.lin2"},
+          {layer + "norm2", file_layer + "output_layer_norm"},
           {"head.transform", "vocab_transform"},
           {"head.transform_norm", "vocab_layer_norm"},
           {"head.lm.bias", "vocab_projector.bias"},

@@ -1,7 +1,7 @@
 // ELMo (Peters et al., 2018): a forward and a backward LSTM language model that share their token table and
-// output matrix. "hidden_size" is the width of both together. The rows that other heads and embeddings read
-// are a mix of the token table and all layers: learned with a head of labels, the mean otherwise. Differs
-// from the paper's network: tokens of any tokenizer instead of characters, and no projections in the cells.
+// output matrix. "hidden_size" is the width of both together. Embeddings and the other heads use a mix of the
+// token table and all layers: learned with a classification head, the mean otherwise. Differs from the
+// paper's network: tokens of any tokenizer instead of characters, and no projections in the cells.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -36,12 +36,12 @@ Result<ModelSpec> read_elmo(const Config& config) {
   m.head.kind = r.head("Elmo", m);
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   const bool lm = m.head.kind == HeadKind::kBidirectionalLm;
-  const bool labels = m.head.kind == HeadKind::kSequenceClass || m.head.kind == HeadKind::kTokenClass;
-  r.unsupported(!lm && !labels && m.head.kind != HeadKind::kNone, "architectures",
+  const bool has_labels = m.head.kind == HeadKind::kSequenceClass || m.head.kind == HeadKind::kTokenClass;
+  r.unsupported(!lm && !has_labels && m.head.kind != HeadKind::kNone, "architectures",
                 "has a head that is not supported");
   m.head.lm_bias = lm;
-  m.encoder->mix = labels ? ScalarMixKind::kLearned : ScalarMixKind::kMean;
-  if (labels) m.head.labels = r.labels();
+  m.encoder->mix = has_labels ? ScalarMixKind::kLearned : ScalarMixKind::kMean;
+  if (has_labels) m.head.labels = r.labels();
   m.head.pool = PoolKind::kMean;
   r.special_tokens(m, -1, -1, -1);
   if (!r.has("initializer_range"))

@@ -1,5 +1,5 @@
 // EXAONE 4 (LG AI Research, 2025): norms after each sublayer only, norms of queries and keys; the large model
-// has three sliding layers per full one, and positions only in the sliding ones.
+// has three sliding layers per full layer, and positions only in sliding layers.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -24,13 +24,13 @@ Result<ModelSpec> read_exaone4(const Config& config) {
 }
 
 std::vector<NameRule> exaone4_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return with_names(llama_names(spec), {{ours + "norm1_after", theirs + "post_attention_layernorm"},
-                                        {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
+  return with_names(llama_names(spec), {{layer + "norm1_after", file_layer + "post_attention_layernorm"},
+                                        {layer + "norm2_after", file_layer + "post_feedforward_layernorm"}});
 }
 
 // llama.cpp knows only the window of the 32B model, which it recognises by its 64 layers.
-constexpr int64_t kLargeLayers = 64, kLargeWindow = 4096;
+constexpr int64_t kExaoneLargeLayers = 64, kExaoneLargeWindow = 4096;
 
 const GgufSection kExaone4Gguf = {.architecture = "exaone4",
                                   .model = "Exaone4ForCausalLM",
@@ -39,13 +39,13 @@ const GgufSection kExaone4Gguf = {.architecture = "exaone4",
                                   .names = gguf::plain_names,
                                   .derive =
                                       [](const Gguf&, Json& config) {
-                                        if (config["num_hidden_layers"] == kLargeLayers)
-                                          config["sliding_window"] = kLargeWindow;
+                                        if (config["num_hidden_layers"] == kExaoneLargeLayers)
+                                          config["sliding_window"] = kExaoneLargeWindow;
                                       },
                                   .unsupported = [](const ModelSpec& m) -> std::string {
-                                    const bool large = m.main().layers() == kLargeLayers;
+                                    const bool large = m.main().layers() == kExaoneLargeLayers;
                                     const bool fits = large ? gguf::slides_with_period(m, 4) &&
-                                                                  gguf::window(m) == kLargeWindow
+                                                                  gguf::window(m) == kExaoneLargeWindow
                                                             : !m.main().has_window();
                                     return fits ? "" : "another pattern of sliding layers";
                                   }};

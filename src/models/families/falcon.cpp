@@ -15,15 +15,16 @@ Result<ModelSpec> read_falcon(const Config& config) {
   const int64_t layers = r.layers({"num_hidden_layers", "n_layer"});
   BlockSpec b;
   s.norm.eps = r.number_or("layer_norm_epsilon", 1e-5, 0, 1);
-  const bool newer = r.flag_or("new_decoder_architecture", false);
+  const bool new_architecture = r.flag_or("new_decoder_architecture", false);
   const bool biases = r.flag_or("bias", false);
-  b.parallel = newer || r.flag_or("parallel_attn", true);
-  // The newer form has two parallel norms unless the config says one; the older form shares its single norm.
-  b.shared_norm = b.parallel && !(newer && r.integer_or("num_ln_in_parallel_attn", 2, 1, 2) == 2);
+  b.parallel = new_architecture || r.flag_or("parallel_attn", true);
+  // The newer architecture has two parallel norms unless the config says one; the older one has a shared
+  // norm.
+  b.shared_norm = b.parallel && !(new_architecture && r.integer_or("num_ln_in_parallel_attn", 2, 1, 2) == 2);
   AttentionSpec& a = b.attention;
   a.heads = r.heads({"num_attention_heads", "n_head"});
-  a.kv_heads = newer ? a.heads : (r.flag_or("multi_query", true) ? 1 : a.heads);
-  if (newer) r.kv_heads(a, {"num_kv_heads", "n_head_kv"}, a.heads);
+  a.kv_heads = new_architecture ? a.heads : (r.flag_or("multi_query", true) ? 1 : a.heads);
+  if (new_architecture) r.kv_heads(a, {"num_kv_heads", "n_head_kv"}, a.heads);
   a.head_dim = r.head_dim(s.width, a.heads, "num_attention_heads");
   a.scale = 1.0f / std::sqrt(static_cast<float>(a.head_dim));
   a.qkv_bias = a.out_bias = biases;
@@ -53,18 +54,18 @@ Result<ModelSpec> read_falcon(const Config& config) {
 }
 
 std::vector<NameRule> falcon_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.h.{}.";
   const BlockSpec& b = spec.decoder->first();
   const bool two_norms = b.parallel && !b.shared_norm;
   return {{"decoder.embed.tokens", "transformer.word_embeddings"},
-          {ours + "norm1", theirs + (two_norms ? "ln_attn" : "input_layernorm")},
-          {ours + "norm2", theirs + (two_norms ? "ln_mlp" : "post_attention_layernorm")},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
-           theirs + "self_attention.query_key_value",
+          {layer + "norm1", file_layer + (two_norms ? "ln_attn" : "input_layernorm")},
+          {layer + "norm2", file_layer + (two_norms ? "ln_mlp" : "post_attention_layernorm")},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"},
+           file_layer + "self_attention.query_key_value",
            b.attention.kv_heads},
-          {ours + "attn.o", theirs + "self_attention.dense"},
-          {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
-          {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
+          {layer + "attn.o", file_layer + "self_attention.dense"},
+          {layer + "ffn.up", file_layer + "mlp.dense_h_to_4h"},
+          {layer + "ffn.down", file_layer + "mlp.dense_4h_to_h"},
           {"decoder.norm", "transformer.ln_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};
@@ -80,10 +81,10 @@ std::vector<NameRule> falcon_gguf_names(const ModelSpec& spec) {
 
 void falcon_derive(const Gguf& file, Json& config) {
   const bool two_norms = file.find("blk.0.attn_norm_2.weight") != nullptr;
-  const bool newer = two_norms || config["num_kv_heads"] > 1;
-  config["new_decoder_architecture"] = newer;
+  const bool new_architecture = two_norms || config["num_kv_heads"] > 1;
+  config["new_decoder_architecture"] = new_architecture;
   config["multi_query"] = config["num_kv_heads"] == 1;
-  if (newer) config["num_ln_in_parallel_attn"] = two_norms ? 2 : 1;
+  if (new_architecture) config["num_ln_in_parallel_attn"] = two_norms ? 2 : 1;
 }
 
 const GgufSection kFalconGguf = {

@@ -1,5 +1,5 @@
 // Gemma (Gemma Team, 2024): wide heads, embeddings scaled by the square root of the width, norm weights
-// stored as w - 1. Later generations share these.
+// stored as w - 1. Gemma 2 and 3 share these properties.
 #include "models/families/pages.h"
 
 namespace makar {

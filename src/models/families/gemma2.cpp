@@ -1,12 +1,12 @@
 // Gemma 2 and 3 (Gemma Team, 2024, 2025). Gemma 2 adds norms after each sublayer, soft caps and a sliding
-// window in every other layer; Gemma 3 has norms of queries and keys, five sliding layers per full one, and
-// a separate base of the rotary positions for each kind of layer.
+// window in every other layer; Gemma 3 has norms of queries and keys, five sliding layers per full layer,
+// and a separate base of the rotary positions for each kind of layer.
 #include "models/families/pages.h"
 
 namespace makar {
 namespace {
 
-// Norms on both sides of a sublayer, the scale of the scores, soft caps.
+// Reads what Gemma 2 and 3 add: norms on both sides of a sublayer, the scale of the scores, soft caps.
 void read_newer_gemma(Reader& r, ModelSpec& m) {
   const auto cap = [&](const char* key) { return r.has(key) ? r.number_or(key, 50.0, 1e-6, 1e9) : 0.0f; };
   for (BlockSpec& b : m.decoder->blocks) {
@@ -42,32 +42,35 @@ Result<ModelSpec> read_gemma3(const Config& config) {
 }
 
 std::vector<NameRule> gemma2_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return with_names(llama_names(spec), {{ours + "norm1_after", theirs + "post_attention_layernorm"},
-                                        {ours + "norm2", theirs + "pre_feedforward_layernorm"},
-                                        {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
+  return with_names(llama_names(spec), {{layer + "norm1_after", file_layer + "post_attention_layernorm"},
+                                        {layer + "norm2", file_layer + "pre_feedforward_layernorm"},
+                                        {layer + "norm2_after", file_layer + "post_feedforward_layernorm"}});
 }
 
-// Not in GGUF: the largest model (46 or 62 layers) uses width / heads, the others the head size.
-double query_scalar(int64_t layers, int64_t largest, double width, double heads, double head_dim) {
+// query_pre_attn_scalar, which GGUF does not store: width / heads in the largest model, which is recognised
+// by its number of layers, and the head size in the others.
+constexpr int64_t kGemma2LargestLayers = 46, kGemma3LargestLayers = 62;
+double gemma_query_scalar(int64_t layers, int64_t largest, double width, double heads, double head_dim) {
   return layers == largest ? width / heads : head_dim;
 }
 void gemma2_derive(const Gguf&, Json& config) {
   const auto n = [&](const char* field) { return config.value(field, 1.0); };
-  const int64_t largest = config["model_type"] == "gemma2" ? 46 : 62;
-  config["query_pre_attn_scalar"] = query_scalar(config.value("num_hidden_layers", int64_t{0}), largest,
-                                                 n("hidden_size"), std::max(1.0, n("num_attention_heads")),
-                                                 config.contains("head_dim") ? n("head_dim") : 256.0);
+  const int64_t largest = config["model_type"] == "gemma2" ? kGemma2LargestLayers : kGemma3LargestLayers;
+  config["query_pre_attn_scalar"] = gemma_query_scalar(
+      config.value("num_hidden_layers", int64_t{0}), largest, n("hidden_size"),
+      std::max(1.0, n("num_attention_heads")), config.contains("head_dim") ? n("head_dim") : 256.0);
 }
 std::string gemma2_unsupported(const ModelSpec& m) {
-  const bool second = m.family == "gemma2";
-  const double want =
-      query_scalar(m.main().layers(), second ? 46 : 62, gguf::width(m), gguf::heads(m), gguf::head_dim(m));
-  if (std::abs(m.main().first().attention.scale * std::sqrt(want) - 1.0) > 1e-4)
-    return fmt::format("query_pre_attn_scalar other than {}", want);
-  if (m.main().has_window() && !gguf::slides_with_period(m, second ? 2 : 6))
+  const bool gemma2 = m.family == "gemma2";
+  const double expected =
+      gemma_query_scalar(m.main().layers(), gemma2 ? kGemma2LargestLayers : kGemma3LargestLayers,
+                         gguf::width(m), gguf::heads(m), gguf::head_dim(m));
+  if (std::abs(m.main().first().attention.scale * std::sqrt(expected) - 1.0) > 1e-4)
+    return fmt::format("query_pre_attn_scalar other than {}", expected);
+  if (m.main().has_window() && !gguf::slides_with_period(m, gemma2 ? 2 : 6))
     return "another pattern of sliding layers";
-  return !second && m.main().first().attention.soft_cap > 0 ? "attn_logit_softcapping" : "";
+  return !gemma2 && m.main().first().attention.soft_cap > 0 ? "attn_logit_softcapping" : "";
 }
 
 double gemma_soft_cap(const ModelSpec& m) {
@@ -80,13 +83,13 @@ double gemma_local_theta(const ModelSpec& m) {
   return m.main().has_window() && rope ? rope->theta : -1;
 }
 
-const GgufKeys kCaps = {
+const GgufKeys kGemmaCapKeys = {
     {"attn_logit_softcapping", "attn_logit_softcapping", GgufKey::kReal, false, gemma_soft_cap},
     {"final_logit_softcapping", "final_logit_softcapping", GgufKey::kReal, false, gemma_head_cap}};
 const GgufSection kGemma2Gguf = {
     .architecture = "gemma2",
     .model = "Gemma2ForCausalLM",
-    .keys = gguf::llama_keys() + gguf::window_key() + kCaps,
+    .keys = gguf::llama_keys() + gguf::window_key() + kGemmaCapKeys,
     .implied = {{"hidden_activation", "gelu_pytorch_tanh"}, {"attention_bias", false}},
     .names = gemma_gguf_names,
     .derive = gemma2_derive,
@@ -95,7 +98,7 @@ const GgufSection kGemma3Gguf = {
     .architecture = "gemma3",
     .model = "Gemma3ForCausalLM",
     .keys =
-        gguf::llama_keys() + gguf::window_key() + kCaps +
+        gguf::llama_keys() + gguf::window_key() + kGemmaCapKeys +
         GgufKeys{{"rope.freq_base_swa", "rope_local_base_freq", GgufKey::kReal, false, gemma_local_theta}},
     .implied = {{"hidden_activation", "gelu_pytorch_tanh"}, {"attention_bias", false}},
     .names = gemma_gguf_names,

@@ -19,16 +19,16 @@ Result<ModelSpec> read_glm4(const Config& config) {
 }
 
 std::vector<NameRule> glm4_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
   return with_names(llama_names(spec),
-                    {{ours + "norm1_after", theirs + "post_self_attn_layernorm"},
-                     {ours + "norm2_after", theirs + "post_mlp_layernorm"},
-                     {{ours + "ffn.gate", ours + "ffn.up"}, theirs + "mlp.gate_up_proj", 1}});
+                    {{layer + "norm1_after", file_layer + "post_self_attn_layernorm"},
+                     {layer + "norm2_after", file_layer + "post_mlp_layernorm"},
+                     {{layer + "ffn.gate", layer + "ffn.up"}, file_layer + "mlp.gate_up_proj", 1}});
 }
 
 std::vector<NameRule> glm4_gguf_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.ffn.";
-  return with_names(gguf::plain_names(spec), {{{ours + "gate", ours + "up"}, "blk.{}.ffn_up", 1}});
+  const std::string ffn = "decoder.layers.{}.ffn.";
+  return with_names(gguf::plain_names(spec), {{{ffn + "gate", ffn + "up"}, "blk.{}.ffn_up", 1}});
 }
 
 const GgufSection kGlm4Gguf = {.architecture = "glm4",

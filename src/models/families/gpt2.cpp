@@ -49,15 +49,15 @@ Result<ModelSpec> read_gpt2(const Config& config) {
 }
 
 std::vector<NameRule> gpt2_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
           {"decoder.embed.positions", "transformer.wpe"},
-          {ours + "norm1", theirs + "ln_1"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.c_attn", 1, true},
-          {ours + "attn.o", theirs + "attn.c_proj", true},
-          {ours + "norm2", theirs + "ln_2"},
-          {ours + "ffn.up", theirs + "mlp.c_fc", true},
-          {ours + "ffn.down", theirs + "mlp.c_proj", true},
+          {layer + "norm1", file_layer + "ln_1"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, file_layer + "attn.c_attn", 1, true},
+          {layer + "attn.o", file_layer + "attn.c_proj", true},
+          {layer + "norm2", file_layer + "ln_2"},
+          {layer + "ffn.up", file_layer + "mlp.c_fc", true},
+          {layer + "ffn.down", file_layer + "mlp.c_proj", true},
           {"decoder.norm", "transformer.ln_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};

@@ -7,10 +7,11 @@ namespace {
 Result<ModelSpec> read_gpt_bigcode(const Config& config) {
   Reader r(config);
   ModelSpec m = read_gpt_like(r, "gpt_bigcode", "GPTBigCode");
-  const bool one = r.flag_or("multi_query", true), scaled = r.flag_or("scale_attn_weights", true);
+  const bool multi_query = r.flag_or("multi_query", true),
+             scale_scores = r.flag_or("scale_attn_weights", true);
   for (BlockSpec& b : m.decoder->blocks) {
-    if (one) b.attention.kv_heads = 1;
-    if (!scaled) b.attention.scale = 1.0f;
+    if (multi_query) b.attention.kv_heads = 1;
+    if (!scale_scores) b.attention.scale = 1.0f;
     b.feed_forward.activation = r.activation("activation_function", "gelu_pytorch_tanh");
   }
   r.unsupported(r.flag_or("add_cross_attention", false), "add_cross_attention", "is not supported");
@@ -19,18 +20,18 @@ Result<ModelSpec> read_gpt_bigcode(const Config& config) {
 
 // Without multi_query, query, key and value are fused per head.
 std::vector<NameRule> gpt_bigcode_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.h.{}.";
   const AttentionSpec& a = spec.decoder->first().attention;
   return {{"decoder.embed.tokens", "transformer.wte"},
           {"decoder.embed.positions", "transformer.wpe"},
-          {ours + "norm1", theirs + "ln_1"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
-           theirs + "attn.c_attn",
+          {layer + "norm1", file_layer + "ln_1"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"},
+           file_layer + "attn.c_attn",
            a.kv_heads == 1 ? 1 : a.heads},
-          {ours + "attn.o", theirs + "attn.c_proj"},
-          {ours + "norm2", theirs + "ln_2"},
-          {ours + "ffn.up", theirs + "mlp.c_fc"},
-          {ours + "ffn.down", theirs + "mlp.c_proj"},
+          {layer + "attn.o", file_layer + "attn.c_proj"},
+          {layer + "norm2", file_layer + "ln_2"},
+          {layer + "ffn.up", file_layer + "mlp.c_fc"},
+          {layer + "ffn.down", file_layer + "mlp.c_proj"},
           {"decoder.norm", "transformer.ln_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};

@@ -15,7 +15,7 @@ Result<ModelSpec> read_gpt_neo(const Config& config) {
   for (size_t i = 0; i < s.blocks.size(); ++i) {
     AttentionSpec& a = s.blocks[i].attention;
     const std::string kind = i < kinds.size() ? kinds[i] : (i % 2 == 0 ? "global" : "local");
-    r.require(kind == "global" || kind == "local", "attention_layers", "expected global or local");
+    r.require(kind == "global" || kind == "local", "attention_layers", "must be 'global' or 'local'");
     a.window = kind == "local" ? window : 0;
     a.scale = 1.0f;
     a.qkv_bias = false;
@@ -27,17 +27,17 @@ Result<ModelSpec> read_gpt_neo(const Config& config) {
 }
 
 std::vector<NameRule> gpt_neo_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
           {"decoder.embed.positions", "transformer.wpe"},
-          {ours + "norm1", theirs + "ln_1"},
-          {ours + "attn.q", theirs + "attn.attention.q_proj"},
-          {ours + "attn.k", theirs + "attn.attention.k_proj"},
-          {ours + "attn.v", theirs + "attn.attention.v_proj"},
-          {ours + "attn.o", theirs + "attn.attention.out_proj"},
-          {ours + "norm2", theirs + "ln_2"},
-          {ours + "ffn.up", theirs + "mlp.c_fc"},
-          {ours + "ffn.down", theirs + "mlp.c_proj"},
+          {layer + "norm1", file_layer + "ln_1"},
+          {layer + "attn.q", file_layer + "attn.attention.q_proj"},
+          {layer + "attn.k", file_layer + "attn.attention.k_proj"},
+          {layer + "attn.v", file_layer + "attn.attention.v_proj"},
+          {layer + "attn.o", file_layer + "attn.attention.out_proj"},
+          {layer + "norm2", file_layer + "ln_2"},
+          {layer + "ffn.up", file_layer + "mlp.c_fc"},
+          {layer + "ffn.down", file_layer + "mlp.c_proj"},
           {"decoder.norm", "transformer.ln_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};

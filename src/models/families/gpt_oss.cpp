@@ -24,23 +24,24 @@ Result<ModelSpec> read_gpt_oss(const Config& config) {
 }
 
 std::vector<NameRule> gpt_oss_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", expert = ours + "ffn.experts.{e}.",
-                    theirs = "model.layers.{}.", experts = theirs + "mlp.experts.";
+  const std::string layer = "decoder.layers.{}.", expert = layer + "ffn.experts.{e}.",
+                    file_layer = "model.layers.{}.", file_experts = file_layer + "mlp.experts.";
   const int64_t width = spec.decoder->first().feed_forward.width;
   // Gate and up are interleaved; matrices are stored [experts, in, out].
-  return with_names(llama_names(spec),
-                    {{ours + "attn.sinks", theirs + "self_attn.sinks"},
-                     {ours + "ffn.router", theirs + "mlp.router"},
-                     {{expert + "gate.weight", expert + "up.weight"}, experts + "gate_up_proj", width, true},
-                     {{expert + "gate.bias", expert + "up.bias"}, experts + "gate_up_proj_bias", width},
-                     {expert + "down.weight", experts + "down_proj", true},
-                     {expert + "down.bias", experts + "down_proj_bias"}});
+  return with_names(
+      llama_names(spec),
+      {{layer + "attn.sinks", file_layer + "self_attn.sinks"},
+       {layer + "ffn.router", file_layer + "mlp.router"},
+       {{expert + "gate.weight", expert + "up.weight"}, file_experts + "gate_up_proj", width, true},
+       {{expert + "gate.bias", expert + "up.bias"}, file_experts + "gate_up_proj_bias", width},
+       {expert + "down.weight", file_experts + "down_proj", true},
+       {expert + "down.bias", file_experts + "down_proj_bias"}});
 }
 
 std::vector<NameRule> gpt_oss_gguf_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.";
-  return with_names(gguf::plain_names(spec), {{ours + "attn.sinks", "blk.{}.attn_sinks.weight"},
-                                              {ours + "norm2", "blk.{}.post_attention_norm"}});
+  const std::string layer = "decoder.layers.{}.";
+  return with_names(gguf::plain_names(spec), {{layer + "attn.sinks", "blk.{}.attn_sinks.weight"},
+                                              {layer + "norm2", "blk.{}.post_attention_norm"}});
 }
 
 const GgufSection kGptOssGguf = {

@@ -26,15 +26,15 @@ Result<ModelSpec> read_gptj(const Config& config) {
 }
 
 std::vector<NameRule> gptj_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
-          {ours + "norm1", theirs + "ln_1"},
-          {ours + "attn.q", theirs + "attn.q_proj"},
-          {ours + "attn.k", theirs + "attn.k_proj"},
-          {ours + "attn.v", theirs + "attn.v_proj"},
-          {ours + "attn.o", theirs + "attn.out_proj"},
-          {ours + "ffn.up", theirs + "mlp.fc_in"},
-          {ours + "ffn.down", theirs + "mlp.fc_out"},
+          {layer + "norm1", file_layer + "ln_1"},
+          {layer + "attn.q", file_layer + "attn.q_proj"},
+          {layer + "attn.k", file_layer + "attn.k_proj"},
+          {layer + "attn.v", file_layer + "attn.v_proj"},
+          {layer + "attn.o", file_layer + "attn.out_proj"},
+          {layer + "ffn.up", file_layer + "mlp.fc_in"},
+          {layer + "ffn.down", file_layer + "mlp.fc_out"},
           {"decoder.norm", "transformer.ln_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};

@@ -1,5 +1,5 @@
 // LaMDA (Thoppilan et al., 2022): a decoder with T5's biases per distance bucket and a gated GELU; norms and
-// names as in Llama. No public weights have this shape, so the config's fields are Llama's and T5's.
+// names as in Llama. There are no public weights, so the config has the fields of Llama and T5.
 #include "models/families/pages.h"
 
 namespace makar {

@@ -7,11 +7,11 @@ namespace {
 
 // The width of the feed-forward from intermediate_size, as the reference adjusts it.
 int64_t lfm2_width(Reader& r) {
-  const int64_t given = r.integer_or({"intermediate_size", "block_ff_dim"}, 12288, 1, int64_t{1} << 20);
-  if (!r.flag_or("block_auto_adjust_ff_dim", true)) return given;
+  const int64_t size = r.integer_or({"intermediate_size", "block_ff_dim"}, 12288, 1, int64_t{1} << 20);
+  if (!r.flag_or("block_auto_adjust_ff_dim", true)) return size;
   const double factor = r.number_or("block_ffn_dim_multiplier", 1.0, 1e-3, 1e3);
   const int64_t multiple = r.integer_or("block_multiple_of", 256, 1, 65536);
-  const auto width = static_cast<int64_t>(factor * static_cast<double>(2 * given / 3));
+  const auto width = static_cast<int64_t>(factor * static_cast<double>(2 * size / 3));
   return (width + multiple - 1) / multiple * multiple;
 }
 
@@ -24,7 +24,7 @@ Result<ModelSpec> read_lfm2(const Config& config) {
   s.norm.eps = r.number_or({"norm_eps", "block_norm_eps"}, 1e-5, 0, 1);
   m.head.tied = r.flag_or({"tie_word_embeddings", "tie_embedding"}, true);
   const auto types = r.texts_or("layer_types");
-  const auto attends = r.integers_or("full_attn_idxs", 0, 1023);
+  const auto attention_layers = r.integers_or("full_attn_idxs", 0, 1023);
   r.require(types.empty() || types.size() == s.blocks.size(), "layer_types", "needs one entry per layer");
   const int64_t width = lfm2_width(r);
   MixerSpec conv;
@@ -36,8 +36,9 @@ Result<ModelSpec> read_lfm2(const Config& config) {
     BlockSpec& b = s.blocks[i];
     b.feed_forward.width = width;
     b.attention.qk_norm = QkNorm::kHead;
-    const bool listed = std::find(attends.begin(), attends.end(), static_cast<int64_t>(i)) != attends.end();
-    const bool convolves = i < types.size() ? types[i] == "conv" : !attends.empty() && !listed;
+    const bool attends = std::find(attention_layers.begin(), attention_layers.end(),
+                                   static_cast<int64_t>(i)) != attention_layers.end();
+    const bool convolves = i < types.size() ? types[i] == "conv" : !attention_layers.empty() && !attends;
     if (convolves) b.mixer = conv;
     r.require(convolves || types.size() <= i || types[i] == "full_attention", "layer_types",
               "must be 'conv' or 'full_attention'");
@@ -46,28 +47,28 @@ Result<ModelSpec> read_lfm2(const Config& config) {
 }
 
 std::vector<NameRule> lfm2_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return with_names(llama_names(spec), {{ours + "norm1", theirs + "operator_norm"},
-                                        {ours + "norm2", theirs + "ffn_norm"},
-                                        {ours + "attn.o", theirs + "self_attn.out_proj"},
-                                        {ours + "attn.q_norm", theirs + "self_attn.q_layernorm"},
-                                        {ours + "attn.k_norm", theirs + "self_attn.k_layernorm"},
-                                        {ours + "mixer.in", theirs + "conv.in_proj"},
-                                        {ours + "mixer.conv", theirs + "conv.conv"},
-                                        {ours + "mixer.out", theirs + "conv.out_proj"},
-                                        {ours + "ffn.gate", theirs + "feed_forward.w1"},
-                                        {ours + "ffn.up", theirs + "feed_forward.w3"},
-                                        {ours + "ffn.down", theirs + "feed_forward.w2"},
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
+  return with_names(llama_names(spec), {{layer + "norm1", file_layer + "operator_norm"},
+                                        {layer + "norm2", file_layer + "ffn_norm"},
+                                        {layer + "attn.o", file_layer + "self_attn.out_proj"},
+                                        {layer + "attn.q_norm", file_layer + "self_attn.q_layernorm"},
+                                        {layer + "attn.k_norm", file_layer + "self_attn.k_layernorm"},
+                                        {layer + "mixer.in", file_layer + "conv.in_proj"},
+                                        {layer + "mixer.conv", file_layer + "conv.conv"},
+                                        {layer + "mixer.out", file_layer + "conv.out_proj"},
+                                        {layer + "ffn.gate", file_layer + "feed_forward.w1"},
+                                        {layer + "ffn.up", file_layer + "feed_forward.w3"},
+                                        {layer + "ffn.down", file_layer + "feed_forward.w2"},
                                         {"decoder.norm", "model.embedding_norm"}});
 }
 
 std::vector<NameRule> lfm2_gguf_names(const ModelSpec& m) {
-  const std::string ours = "decoder.layers.{}.mixer.", theirs = "blk.{}.shortconv.";
+  const std::string mixer = "decoder.layers.{}.mixer.", file_mixer = "blk.{}.shortconv.";
   std::vector<NameRule> rules =
       with_names(gguf::plain_names(m), {{"decoder.norm", "token_embd_norm"},  // llama.cpp's name for it
-                                        {ours + "in", theirs + "in_proj"},
-                                        {ours + "out", theirs + "out_proj"}});
-  rules.push_back(NameRule(ours + "conv.weight", theirs + "conv.weight").as_matrix(m.main().width));
+                                        {mixer + "in", file_mixer + "in_proj"},
+                                        {mixer + "out", file_mixer + "out_proj"}});
+  rules.push_back(NameRule(mixer + "conv.weight", file_mixer + "conv.weight").as_matrix(m.main().width));
   return rules;
 }
 

@@ -45,19 +45,19 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
 }
 
 std::vector<NameRule> llama_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
   return {{"decoder.embed.tokens", "model.embed_tokens"},
-          {ours + "norm1", theirs + "input_layernorm"},
-          {ours + "attn.q", theirs + "self_attn.q_proj"},
-          {ours + "attn.k", theirs + "self_attn.k_proj"},
-          {ours + "attn.v", theirs + "self_attn.v_proj"},
-          {ours + "attn.o", theirs + "self_attn.o_proj"},
-          {ours + "attn.q_norm", theirs + "self_attn.q_norm"},
-          {ours + "attn.k_norm", theirs + "self_attn.k_norm"},
-          {ours + "norm2", theirs + "post_attention_layernorm"},
-          {ours + "ffn.gate", theirs + "mlp.gate_proj"},
-          {ours + "ffn.up", theirs + "mlp.up_proj"},
-          {ours + "ffn.down", theirs + "mlp.down_proj"},
+          {layer + "norm1", file_layer + "input_layernorm"},
+          {layer + "attn.q", file_layer + "self_attn.q_proj"},
+          {layer + "attn.k", file_layer + "self_attn.k_proj"},
+          {layer + "attn.v", file_layer + "self_attn.v_proj"},
+          {layer + "attn.o", file_layer + "self_attn.o_proj"},
+          {layer + "attn.q_norm", file_layer + "self_attn.q_norm"},
+          {layer + "attn.k_norm", file_layer + "self_attn.k_norm"},
+          {layer + "norm2", file_layer + "post_attention_layernorm"},
+          {layer + "ffn.gate", file_layer + "mlp.gate_proj"},
+          {layer + "ffn.up", file_layer + "mlp.up_proj"},
+          {layer + "ffn.down", file_layer + "mlp.down_proj"},
           {"decoder.norm", "model.norm"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};

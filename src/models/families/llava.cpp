@@ -1,4 +1,5 @@
-// LLaVA (Liu et al., 2023): the images of CLIP, projected, as tokens of Llama, Mistral or Qwen2.
+// LLaVA (Liu et al., 2023): the projected patches of CLIP's image encoder as tokens of Llama, Mistral or
+// Qwen2.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -9,7 +10,7 @@ struct LlavaText {
   const char* model;
 };
 
-// The part that reads and writes text; null if it is of another family.
+// The language model of the config; empty if its family is not supported.
 std::optional<LlavaText> llava_text(const Json& config) {
   const auto part = config.find("text_config");
   std::string type = "llama";
@@ -26,7 +27,7 @@ std::optional<LlavaText> llava_text(const Json& config) {
 Result<ModelSpec> read_llava(const Config& config) {
   Reader r(config);
   const auto text = llava_text(config.json());
-  if (!text) return config.wrong("text_config", "has another model_type than llama, mistral or qwen2");
+  if (!text) return config.field_error("text_config", "has a model_type other than llama, mistral or qwen2");
   const Config images = part_config(config, "vision_config", "");
   Reader vision(images);
   MAKAR_TRY(ModelSpec m, text->family->read(part_config(config, "text_config", text->model)));
@@ -37,20 +38,20 @@ Result<ModelSpec> read_llava(const Config& config) {
   ImageInputSpec& p = m.image_input.emplace();
   p.token = r.integer_or({"image_token_index", "image_token_id"}, 32000, 0, m.vocab - 1);
   p.layer = r.integer_or("vision_feature_layer", -2, -m.encoder->layers() - 1, -1);
-  const std::string kept = r.text_or("vision_feature_select_strategy", "default");
-  r.require(kept == "default" || kept == "full", "vision_feature_select_strategy",
+  const std::string strategy = r.text_or("vision_feature_select_strategy", "default");
+  r.require(strategy == "default" || strategy == "full", "vision_feature_select_strategy",
             "must be 'default' or 'full'");
-  p.skip_class = kept == "default";
+  p.skip_class = strategy == "default";
   p.bias = r.flag_or("multimodal_projector_bias", true);
   p.activation = r.activation("projector_hidden_act", "gelu");
   r.adopt(vision);
   return r.finish(m);
 }
 
-std::vector<NameRule> llava_rules(const ModelSpec& spec, const char* tower) {
-  std::vector<NameRule> rules = clip_vision_names(tower);
+std::vector<NameRule> llava_rules(const ModelSpec& spec, const char* vision_prefix) {
+  std::vector<NameRule> rules = clip_vision_names(vision_prefix);
   for (NameRule rule : llava_text(spec.config)->family->names(spec)) {
-    rule.theirs = "language_model." + rule.theirs;
+    rule.tensor_name = "language_model." + rule.tensor_name;
     rules.push_back(rule);
   }
   rules.insert(rules.end(), {{"head.project1", "multi_modal_projector.linear_1"},

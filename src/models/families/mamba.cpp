@@ -48,7 +48,7 @@ Result<ModelSpec> read_mamba(const Config& config) {
 }
 
 // True if time_step_limit is other than 0 and infinity, in any spelling.
-bool limits_steps(const Json& config) {
+bool mamba_limits_steps(const Json& config) {
   const auto it = config.find("time_step_limit");
   if (it == config.end() || !it->is_array() || it->size() != 2) return false;
   const Json &low = (*it)[0], &high = (*it)[1];
@@ -58,7 +58,8 @@ bool limits_steps(const Json& config) {
 Result<ModelSpec> read_mamba2(const Config& config) {
   Reader r(config);
   ModelSpec m = read_mamba_like(r, "mamba2", "Mamba2", false);
-  r.unsupported(limits_steps(config.json()), "time_step_limit", "other than 0 and infinity is not supported");
+  r.unsupported(mamba_limits_steps(config.json()), "time_step_limit",
+                "other than 0 and infinity is not supported");
   r.unsupported(!r.flag_or("rms_norm", true), "rms_norm", "is false, which is not supported");
   for (BlockSpec& b : m.decoder->blocks) {
     MixerSpec& c = *b.mixer;
@@ -76,18 +77,19 @@ Result<ModelSpec> read_mamba2(const Config& config) {
 }
 
 std::vector<NameRule> mamba_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", mixer = ours + "mixer.", theirs = "backbone.layers.{}.";
+  const std::string layer = "decoder.layers.{}.", mixer = layer + "mixer.",
+                    file_layer = "backbone.layers.{}.";
   return {{"decoder.embed.tokens", "backbone.embeddings"},
-          {ours + "norm1", theirs + "norm"},
-          {mixer + "in", theirs + "mixer.in_proj"},
-          {mixer + "conv", theirs + "mixer.conv1d"},
-          {mixer + "x", theirs + "mixer.x_proj"},
-          {mixer + "dt", theirs + "mixer.dt_proj"},
-          {mixer + "dt_bias", theirs + "mixer.dt_bias"},
-          {mixer + "a_log", theirs + "mixer.A_log"},
-          {mixer + "d", theirs + "mixer.D"},
-          {mixer + "norm", theirs + "mixer.norm"},
-          {mixer + "out", theirs + "mixer.out_proj"},
+          {layer + "norm1", file_layer + "norm"},
+          {mixer + "in", file_layer + "mixer.in_proj"},
+          {mixer + "conv", file_layer + "mixer.conv1d"},
+          {mixer + "x", file_layer + "mixer.x_proj"},
+          {mixer + "dt", file_layer + "mixer.dt_proj"},
+          {mixer + "dt_bias", file_layer + "mixer.dt_bias"},
+          {mixer + "a_log", file_layer + "mixer.A_log"},
+          {mixer + "d", file_layer + "mixer.D"},
+          {mixer + "norm", file_layer + "mixer.norm"},
+          {mixer + "out", file_layer + "mixer.out_proj"},
           {"decoder.norm", "backbone.norm_f"},
           {"head.lm", "lm_head"}};
 }

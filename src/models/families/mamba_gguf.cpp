@@ -8,36 +8,37 @@ const MixerSpec& mamba_mixer(const ModelSpec& m) { return *m.main().first().mixe
 double mamba_zero(const ModelSpec&) { return 0; }
 
 std::vector<NameRule> mamba_gguf_names(const ModelSpec& m) {
-  const std::string ours = "decoder.layers.{}.mixer.", theirs = "blk.{}.ssm_";
+  const std::string mixer = "decoder.layers.{}.mixer.", file_mixer = "blk.{}.ssm_";
   const MixerSpec& c = mamba_mixer(m);
-  const bool second = c.kind == MixerSpec::Kind::kMamba2;
-  const int64_t rows = second ? c.heads : c.inner;
+  const bool mamba2 = c.kind == MixerSpec::Kind::kMamba2;
+  const int64_t rows = mamba2 ? c.heads : c.inner;
   std::vector<NameRule> rules = {{"decoder.embed.tokens", "token_embd"},
                                  {"decoder.norm", "output_norm"},
                                  {"head.lm", "output"},
                                  {"decoder.layers.{}.norm1", "blk.{}.attn_norm"},
-                                 {ours + "in", theirs + "in"},
-                                 {ours + "conv.bias", theirs + "conv1d.bias"},
-                                 {ours + "x", theirs + "x"},
-                                 {ours + "dt", theirs + "dt"},
-                                 {ours + "dt_bias", theirs + "dt.bias"},
-                                 {ours + "out", theirs + "out"}};
-  rules.push_back(NameRule(ours + "conv.weight", theirs + "conv1d.weight").as_matrix(c.conv_channels()));
-  rules.push_back(NameRule(ours + "a_log", theirs + "a").as_matrix(rows).as_negative_exp());
-  if (second) {
-    rules.push_back(NameRule(ours + "d", theirs + "d").as_matrix(rows));
-    rules.push_back(NameRule(ours + "norm", theirs + "norm").as_matrix(c.groups));
+                                 {mixer + "in", file_mixer + "in"},
+                                 {mixer + "conv.bias", file_mixer + "conv1d.bias"},
+                                 {mixer + "x", file_mixer + "x"},
+                                 {mixer + "dt", file_mixer + "dt"},
+                                 {mixer + "dt_bias", file_mixer + "dt.bias"},
+                                 {mixer + "out", file_mixer + "out"}};
+  rules.push_back(NameRule(mixer + "conv.weight", file_mixer + "conv1d.weight").as_matrix(c.conv_channels()));
+  rules.push_back(NameRule(mixer + "a_log", file_mixer + "a").as_matrix(rows).as_negative_exp());
+  if (mamba2) {
+    rules.push_back(NameRule(mixer + "d", file_mixer + "d").as_matrix(rows));
+    rules.push_back(NameRule(mixer + "norm", file_mixer + "norm").as_matrix(c.groups));
   } else {
-    rules.emplace_back(ours + "d", theirs + "d");
+    rules.emplace_back(mixer + "d", file_mixer + "d");
   }
   return rules;
 }
 
-GgufKeys mamba_gguf_keys(bool second) {
+GgufKeys mamba_gguf_keys(bool mamba2) {
   using Kind = GgufKey::Kind;
-  const GgufKeys all = {
+  const GgufKeys common_keys = {
       {"vocab_size", "", Kind::kInteger, false,
        [](const ModelSpec& m) { return static_cast<double>(m.vocab); }},
+      // No limit; the value that llama.cpp's converter writes.
       {"context_length", "", Kind::kInteger, false, [](const ModelSpec&) { return 1048576.0; }},
       {"embedding_length", "hidden_size", Kind::kInteger, true, gguf::width},
       {"block_count", "num_hidden_layers", Kind::kInteger, true,
@@ -50,17 +51,19 @@ GgufKeys mamba_gguf_keys(bool second) {
        [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).inner); }},
       {"ssm.state_size", "state_size", Kind::kInteger, true,
        [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).states); }}};
-  const GgufKeys first = {{"ssm.time_step_rank", "time_step_rank", Kind::kInteger, true,
-                           [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).dt_rank); }},
-                          {"ssm.dt_b_c_rms", "", Kind::kFlag, false, mamba_zero}};
-  const GgufKeys heads = {{"ssm.time_step_rank", "num_heads", Kind::kInteger, true,
-                           [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).heads); }},
-                          {"ssm.group_count", "n_groups", Kind::kInteger, true,
-                           [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).groups); }}};
-  return all + gguf::rms_norm_key("layer_norm_epsilon") + (second ? heads : first);
+  const GgufKeys mamba1_keys = {
+      {"ssm.time_step_rank", "time_step_rank", Kind::kInteger, true,
+       [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).dt_rank); }},
+      {"ssm.dt_b_c_rms", "", Kind::kFlag, false, mamba_zero}};
+  const GgufKeys mamba2_keys = {
+      {"ssm.time_step_rank", "num_heads", Kind::kInteger, true,
+       [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).heads); }},
+      {"ssm.group_count", "n_groups", Kind::kInteger, true,
+       [](const ModelSpec& m) { return static_cast<double>(mamba_mixer(m).groups); }}};
+  return common_keys + gguf::rms_norm_key("layer_norm_epsilon") + (mamba2 ? mamba2_keys : mamba1_keys);
 }
 
-// GGUF has the inner width and the number of heads.
+// GGUF stores the inner width and the number of heads instead of expand and head_dim.
 void mamba2_derive(const Gguf&, Json& config) {
   const int64_t inner = config["intermediate_size"].get<int64_t>(),
                 width = config["hidden_size"].get<int64_t>(), heads = config["num_heads"].get<int64_t>();
@@ -78,8 +81,8 @@ const GgufSection kMambaGguf = {
     // Falcon Mamba normalises the steps and the states.
     .matches =
         [](const GgufFields& f) {
-          const GgufValue* normed = f.find("mamba.ssm.dt_b_c_rms");
-          return !normed || !normed->flag().value_or(false);
+          const GgufValue* normalises = f.find("mamba.ssm.dt_b_c_rms");
+          return !normalises || !normalises->flag().value_or(false);
         },
     .unsupported = [](const ModelSpec& m) -> std::string {
       return mamba_mixer(m).inner == 2 * m.main().width ? "" : "an inner width other than twice the width";
@@ -91,13 +94,14 @@ const GgufSection kMamba2Gguf = {
     .implied = {{"use_bias", false}, {"use_conv_bias", true}, {"hidden_act", "silu"}},
     .names = mamba_gguf_names,
     .derive = mamba2_derive,
-    // llama.cpp normalises each group, as the original; transformers, and this stack, the whole width.
+    // llama.cpp normalises each group, as the original code does; transformers and this stack normalise the
+    // whole width.
     .unsupported = [](const ModelSpec& m) -> std::string {
       return mamba_mixer(m).groups == 1 ? "" : "n_groups above 1 and a norm over all of them";
     }};
 
 }  // namespace
 
-const GgufSection& mamba_gguf(bool second) { return second ? kMamba2Gguf : kMambaGguf; }
+const GgufSection& mamba_gguf(bool mamba2) { return mamba2 ? kMamba2Gguf : kMambaGguf; }
 
 }  // namespace makar

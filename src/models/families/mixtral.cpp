@@ -21,14 +21,14 @@ Result<ModelSpec> read_mixtral(const Config& config) {
   return r.finish(m);
 }
 
-const std::string kOurs = "decoder.layers.{}.ffn.";
+const std::string kMixtralFfn = "decoder.layers.{}.ffn.";
 
 std::vector<NameRule> mixtral_names(const ModelSpec& spec) {
-  const std::string theirs = "model.layers.{}.block_sparse_moe.";
-  return with_names(llama_names(spec), {{kOurs + "router", theirs + "gate"},
-                                        {kOurs + "experts.{e}.gate", theirs + "experts.{e}.w1"},
-                                        {kOurs + "experts.{e}.down", theirs + "experts.{e}.w2"},
-                                        {kOurs + "experts.{e}.up", theirs + "experts.{e}.w3"}});
+  const std::string file_ffn = "model.layers.{}.block_sparse_moe.";
+  return with_names(llama_names(spec), {{kMixtralFfn + "router", file_ffn + "gate"},
+                                        {kMixtralFfn + "experts.{e}.gate", file_ffn + "experts.{e}.w1"},
+                                        {kMixtralFfn + "experts.{e}.down", file_ffn + "experts.{e}.w2"},
+                                        {kMixtralFfn + "experts.{e}.up", file_ffn + "experts.{e}.w3"}});
 }
 
 std::vector<NameRule> mixtral_names_in_memory(const ModelSpec& spec) {
@@ -36,15 +36,16 @@ std::vector<NameRule> mixtral_names_in_memory(const ModelSpec& spec) {
 }
 
 // Files of 2023 have one tensor per expert; others have gate and up of all experts in one tensor.
-std::vector<NameRule> gguf_single_names(const ModelSpec& spec) {
-  const std::string theirs = "blk.{}.ffn_";
-  return with_names(gguf::paired_names(spec), {{kOurs + "experts.{e}.gate", theirs + "gate.{e}"},
-                                               {kOurs + "experts.{e}.up", theirs + "up.{e}"},
-                                               {kOurs + "experts.{e}.down", theirs + "down.{e}"}});
+std::vector<NameRule> mixtral_single_names(const ModelSpec& spec) {
+  const std::string file_ffn = "blk.{}.ffn_";
+  return with_names(gguf::paired_names(spec), {{kMixtralFfn + "experts.{e}.gate", file_ffn + "gate.{e}"},
+                                               {kMixtralFfn + "experts.{e}.up", file_ffn + "up.{e}"},
+                                               {kMixtralFfn + "experts.{e}.down", file_ffn + "down.{e}"}});
 }
-std::vector<NameRule> gguf_merged_names(const ModelSpec& spec) {
-  return with_names(gguf::paired_names(spec),
-                    {{{kOurs + "experts.{e}.gate", kOurs + "experts.{e}.up"}, "blk.{}.ffn_gate_up_exps", 1}});
+std::vector<NameRule> mixtral_merged_names(const ModelSpec& spec) {
+  return with_names(
+      gguf::paired_names(spec),
+      {{{kMixtralFfn + "experts.{e}.gate", kMixtralFfn + "experts.{e}.up"}, "blk.{}.ffn_gate_up_exps", 1}});
 }
 
 const GgufSection kMixtralGguf = {
@@ -53,27 +54,27 @@ const GgufSection kMixtralGguf = {
     .keys = gguf::llama_keys() + gguf::window_key() + gguf::expert_keys("num_local_experts"),
     .implied = {{"hidden_act", "silu"}},
     .names = gguf::paired_names,
-    .layouts = {{"blk.0.ffn_gate.0.weight", gguf_single_names},
-                {"blk.0.ffn_gate_up_exps.weight", gguf_merged_names}},
+    .layouts = {{"blk.0.ffn_gate.0.weight", mixtral_single_names},
+                {"blk.0.ffn_gate_up_exps.weight", mixtral_merged_names}},
     .matches = [](const GgufFields& f) { return f.integer("llama.expert_count").value_or(0) > 0; }};
 
 }  // namespace
 
 std::vector<NameRule> expert_names() {
-  const std::string theirs = "model.layers.{}.mlp.";
-  return {{kOurs + "router", theirs + "gate"},
-          {kOurs + "experts.{e}.gate", theirs + "experts.{e}.gate_proj"},
-          {kOurs + "experts.{e}.up", theirs + "experts.{e}.up_proj"},
-          {kOurs + "experts.{e}.down", theirs + "experts.{e}.down_proj"}};
+  const std::string file_ffn = "model.layers.{}.mlp.";
+  return {{kMixtralFfn + "router", file_ffn + "gate"},
+          {kMixtralFfn + "experts.{e}.gate", file_ffn + "experts.{e}.gate_proj"},
+          {kMixtralFfn + "experts.{e}.up", file_ffn + "experts.{e}.up_proj"},
+          {kMixtralFfn + "experts.{e}.down", file_ffn + "experts.{e}.down_proj"}};
 }
 
 std::vector<NameRule> fused_expert_names() {
-  const std::string theirs = "model.layers.{}.mlp.";
-  return {{kOurs + "router", theirs + "gate"},
-          {{kOurs + "experts.{e}.gate.weight", kOurs + "experts.{e}.up.weight"},
-           theirs + "experts.gate_up_proj",
+  const std::string file_ffn = "model.layers.{}.mlp.";
+  return {{kMixtralFfn + "router", file_ffn + "gate"},
+          {{kMixtralFfn + "experts.{e}.gate.weight", kMixtralFfn + "experts.{e}.up.weight"},
+           file_ffn + "experts.gate_up_proj",
            1},
-          {kOurs + "experts.{e}.down.weight", theirs + "experts.down_proj"}};
+          {kMixtralFfn + "experts.{e}.down.weight", file_ffn + "experts.down_proj"}};
 }
 
 const Family kMixtral = {.type = "mixtral",

@@ -1,5 +1,5 @@
 // ModernBERT (Warner et al., 2024): a pre-norm encoder with rotary positions, gated feed-forward, no biases,
-// and two layers with a narrow window per full one.
+// and two layers with a narrow window per full layer.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -27,10 +27,10 @@ Result<ModelSpec> read_modernbert(const Config& config) {
   b.feed_forward.bias = r.flag_or("mlp_bias", false);
   b.dropout = r.dropout_or("mlp_dropout", 0.0);
   s.blocks.assign(static_cast<size_t>(layers), b);
-  s.blocks[0].attention_norm = false;  // the embedding's norm takes its place
+  s.blocks[0].attention_norm = false;  // the norm of the embedding replaces it
   m.vocab = r.vocab("vocab_size");
   m.max_positions = r.positions_or("max_position_embeddings", 8192);
-  // local_attention counts both sides. Every third layer is full, from the first on.
+  // local_attention counts both sides. By default every third layer is full, starting with the first.
   const int64_t window = r.integer_or("local_attention", 128, 0, int64_t{1} << 40) / 2 + 1;
   const int64_t period = r.integer_or("global_attn_every_n_layers", 3, 1, 1024);
   r.windows(s, window, 1);
@@ -39,9 +39,9 @@ Result<ModelSpec> read_modernbert(const Config& config) {
   const auto local =
       r.rope(a.head_dim, 10000.0, m.max_positions, 1.0, "sliding_attention", "local_rope_theta");
   for (int64_t i = 0; i < layers; ++i) {
-    AttentionSpec& own = s.blocks[static_cast<size_t>(i)].attention;
-    if (!r.has("layer_types") && i % period != 0) own.window = window;
-    own.rope = own.window > 0 ? local : global;
+    AttentionSpec& attention = s.blocks[static_cast<size_t>(i)].attention;
+    if (!r.has("layer_types") && i % period != 0) attention.window = window;
+    attention.rope = attention.window > 0 ? local : global;
   }
   s.embedding.vocab = m.vocab;
   s.embedding.width = s.width;
@@ -70,15 +70,15 @@ Result<ModelSpec> read_modernbert(const Config& config) {
 }
 
 std::vector<NameRule> modernbert_names(const ModelSpec&) {
-  const std::string ours = "encoder.layers.{}.", theirs = "model.layers.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = "model.layers.{}.";
   return {{"encoder.embed.tokens", "model.embeddings.tok_embeddings"},
           {"encoder.embed.norm", "model.embeddings.norm"},
-          {ours + "norm1", theirs + "attn_norm"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.Wqkv", 1},
-          {ours + "attn.o", theirs + "attn.Wo"},
-          {ours + "norm2", theirs + "mlp_norm"},
-          {{ours + "ffn.gate", ours + "ffn.up"}, theirs + "mlp.Wi", 1},
-          {ours + "ffn.down", theirs + "mlp.Wo"},
+          {layer + "norm1", file_layer + "attn_norm"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, file_layer + "attn.Wqkv", 1},
+          {layer + "attn.o", file_layer + "attn.Wo"},
+          {layer + "norm2", file_layer + "mlp_norm"},
+          {{layer + "ffn.gate", layer + "ffn.up"}, file_layer + "mlp.Wi", 1},
+          {layer + "ffn.down", file_layer + "mlp.Wo"},
           {"encoder.norm", "model.final_norm"},
           {"head.transform", "head.dense"},
           {"head.transform_norm", "head.norm"},

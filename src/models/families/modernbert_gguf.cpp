@@ -5,15 +5,15 @@ namespace makar {
 namespace {
 
 std::vector<NameRule> modernbert_gguf_names(const ModelSpec&) {
-  const std::string ours = "encoder.layers.{}.", theirs = "blk.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = "blk.{}.";
   return {{"encoder.embed.tokens", "token_embd"},
           {"encoder.embed.norm", "token_embd_norm"},
-          {ours + "norm1", theirs + "attn_norm"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn_qkv", 1},
-          {ours + "attn.o", theirs + "attn_output"},
-          {ours + "norm2", theirs + "ffn_norm"},
-          {{ours + "ffn.gate", ours + "ffn.up"}, theirs + "ffn_up", 1},
-          {ours + "ffn.down", theirs + "ffn_down"},
+          {layer + "norm1", file_layer + "attn_norm"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, file_layer + "attn_qkv", 1},
+          {layer + "attn.o", file_layer + "attn_output"},
+          {layer + "norm2", file_layer + "ffn_norm"},
+          {{layer + "ffn.gate", layer + "ffn.up"}, file_layer + "ffn_up", 1},
+          {layer + "ffn.down", file_layer + "ffn_down"},
           {"encoder.norm", "output_norm"}};
 }
 
@@ -22,7 +22,7 @@ double modernbert_local_theta(const ModelSpec& m) {
     if (b.attention.window > 0) return b.attention.rope->theta;
   return -1;
 }
-// Every how many layers one is full, from the first on; 0: other layers are.
+// The period of the full layers, starting with the first layer; 0 if they have none.
 int64_t modernbert_period(const ModelSpec& m) {
   const auto& blocks = m.main().blocks;
   size_t period = 1;

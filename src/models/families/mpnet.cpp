@@ -17,7 +17,7 @@ Result<ModelSpec> read_mpnet(const Config& config) {
   r.require(m.max_positions > 0, "max_position_embeddings", "leaves no position after the padding index");
   const int64_t buckets = r.integer_or("relative_attention_num_buckets", 32, 4, 65536);
   r.require(buckets == 32, "relative_attention_num_buckets",
-            "must be 32: the reference computes distances with 32 buckets, whatever the config says");
+            "must be 32: the reference implementation ignores the field and uses 32 buckets");
   for (BlockSpec& b : m.encoder->blocks) b.attention.bias = BiasKind::kT5, b.attention.t5_buckets = buckets;
   HeadSpec& h = m.head;
   h.transform_activation = Activation::kGelu;
@@ -29,14 +29,14 @@ Result<ModelSpec> read_mpnet(const Config& config) {
 }
 
 std::vector<NameRule> mpnet_names(const ModelSpec& spec) {
-  const std::string ours = "encoder.layers.{}.", theirs = "mpnet.encoder.layer.{}.";
+  const std::string layer = "encoder.layers.{}.", file_layer = "mpnet.encoder.layer.{}.";
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
   return with_names(bert_body_names("mpnet."),
-                    {{ours + "attn.q", theirs + "attention.attn.q"},
-                     {ours + "attn.k", theirs + "attention.attn.k"},
-                     {ours + "attn.v", theirs + "attention.attn.v"},
-                     {ours + "attn.o", theirs + "attention.attn.o"},
-                     {ours + "norm1", theirs + "attention.LayerNorm"},
+                    {{layer + "attn.q", file_layer + "attention.attn.q"},
+                     {layer + "attn.k", file_layer + "attention.attn.k"},
+                     {layer + "attn.v", file_layer + "attention.attn.v"},
+                     {layer + "attn.o", file_layer + "attention.attn.o"},
+                     {layer + "norm1", file_layer + "attention.LayerNorm"},
                      {"encoder.relative_bias", "mpnet.encoder.relative_attention_bias"},
                      {"head.transform", "lm_head.dense"},
                      {"head.transform_norm", "lm_head.layer_norm"},

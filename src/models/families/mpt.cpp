@@ -47,20 +47,20 @@ Result<ModelSpec> read_mpt(const Config& config) {
 }
 
 std::vector<NameRule> mpt_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.blocks.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.blocks.{}.";
   return {{"decoder.embed.tokens", "transformer.wte"},
-          {ours + "norm1", theirs + "norm_1"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.Wqkv", 1},
-          {ours + "attn.o", theirs + "attn.out_proj"},
-          {ours + "norm2", theirs + "norm_2"},
-          {ours + "ffn.up", theirs + "ffn.up_proj"},
-          {ours + "ffn.down", theirs + "ffn.down_proj"},
+          {layer + "norm1", file_layer + "norm_1"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, file_layer + "attn.Wqkv", 1},
+          {layer + "attn.o", file_layer + "attn.out_proj"},
+          {layer + "norm2", file_layer + "norm_2"},
+          {layer + "ffn.up", file_layer + "ffn.up_proj"},
+          {layer + "ffn.down", file_layer + "ffn.down_proj"},
           {"decoder.norm", "transformer.norm_f"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};
 }
 
-double clip(const ModelSpec& m) {
+double mpt_clip(const ModelSpec& m) {
   const float limit = m.main().first().attention.clip;
   return limit > 0 ? limit : -1;
 }
@@ -70,7 +70,8 @@ const GgufSection kMptGguf = {
     .model = "MptForCausalLM",
     .keys = gguf::sizes("d_model", "n_layers", "n_heads", "", "max_seq_len") +
             gguf::norm_key("layer_norm_epsilon") +
-            GgufKeys{{"attention.clamp_kqv", "clip_qkv", GgufKey::kReal, false, clip}} + gguf::alibi_key(),
+            GgufKeys{{"attention.clamp_kqv", "clip_qkv", GgufKey::kReal, false, mpt_clip}} +
+            gguf::alibi_key(),
     .names = gguf::fused_names,
     .derive =
         [](const Gguf&, Json& config) {
@@ -78,8 +79,8 @@ const GgufSection kMptGguf = {
             config["attn_config"] = {{"clip_qkv", limit}};
         },
     .unsupported = [](const ModelSpec& m) -> std::string {
-      const double usual = 1.0 / std::sqrt(gguf::head_dim(m));
-      if (std::abs(m.main().first().attention.scale / usual - 1.0) > 1e-5) return "softmax_scale";
+      const double default_scale = 1.0 / std::sqrt(gguf::head_dim(m));
+      if (std::abs(m.main().first().attention.scale / default_scale - 1.0) > 1e-5) return "softmax_scale";
       return gguf::feed_forward(m) == 4 * gguf::width(m) ? "" : "a feed-forward width other than 4 * d_model";
     }};
 

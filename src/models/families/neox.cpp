@@ -39,16 +39,16 @@ Result<ModelSpec> read_neox(const Config& config) {
 }
 
 std::vector<NameRule> neox_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "gpt_neox.layers.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "gpt_neox.layers.{}.";
   return {{"decoder.embed.tokens", "gpt_neox.embed_in"},
-          {ours + "norm1", theirs + "input_layernorm"},
-          {ours + "norm2", theirs + "post_attention_layernorm"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"},
-           theirs + "attention.query_key_value",
+          {layer + "norm1", file_layer + "input_layernorm"},
+          {layer + "norm2", file_layer + "post_attention_layernorm"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"},
+           file_layer + "attention.query_key_value",
            spec.decoder->first().attention.heads},
-          {ours + "attn.o", theirs + "attention.dense"},
-          {ours + "ffn.up", theirs + "mlp.dense_h_to_4h"},
-          {ours + "ffn.down", theirs + "mlp.dense_4h_to_h"},
+          {layer + "attn.o", file_layer + "attention.dense"},
+          {layer + "ffn.up", file_layer + "mlp.dense_h_to_4h"},
+          {layer + "ffn.down", file_layer + "mlp.dense_4h_to_h"},
           {"decoder.norm", "gpt_neox.final_layer_norm"},
           {"head.lm", "embed_out"},
           {"head.classifier", "score"}};
@@ -57,17 +57,17 @@ std::vector<NameRule> neox_names(const ModelSpec& spec) {
 std::vector<NameRule> neox_names_in_memory(const ModelSpec& spec) {
   std::vector<NameRule> rules = neox_names(spec);
   for (NameRule& rule : rules)
-    if (rule.theirs == "embed_out") rule.theirs = "lm_head";
+    if (rule.tensor_name == "embed_out") rule.tensor_name = "lm_head";
   return rules;
 }
 
-double parallel(const ModelSpec& m) { return m.main().first().parallel; }
+double neox_parallel(const ModelSpec& m) { return m.main().first().parallel; }
 
 const GgufSection kNeoxGguf = {
     .architecture = "gptneox",
     .model = "GPTNeoXForCausalLM",
     .keys = gguf::hf_sizes() + gguf::norm_key("layer_norm_eps") +
-            GgufKeys{{"use_parallel_residual", "use_parallel_residual", GgufKey::kFlag, false, parallel},
+            GgufKeys{{"use_parallel_residual", "use_parallel_residual", GgufKey::kFlag, false, neox_parallel},
                      {"rope.dimension_count", "", GgufKey::kInteger, true, gguf::rotary},
                      {"rope.freq_base", "rope_theta", GgufKey::kReal, false, gguf::theta}},
     .implied = {{"hidden_act", "gelu"}, {"attention_bias", true}},

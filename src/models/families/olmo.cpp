@@ -37,9 +37,9 @@ Result<ModelSpec> read_olmoe(const Config& config) {
 }
 
 std::vector<NameRule> olmo2_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return with_names(llama_names(spec), {{ours + "norm1_after", theirs + "post_attention_layernorm"},
-                                        {ours + "norm2_after", theirs + "post_feedforward_layernorm"}});
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
+  return with_names(llama_names(spec), {{layer + "norm1_after", file_layer + "post_attention_layernorm"},
+                                        {layer + "norm2_after", file_layer + "post_feedforward_layernorm"}});
 }
 std::vector<NameRule> olmoe_names(const ModelSpec& spec) {
   return with_names(llama_names(spec), expert_names());

@@ -9,7 +9,7 @@ Result<ModelSpec> read_openai_gpt(const Config& config) {
   ModelSpec m = read_gpt_like(r, "openai-gpt", "OpenAIGPT");
   const std::string activation = r.text_or("afn", "gelu");  // here "gelu" is the tanh approximation
   r.require(activation == "gelu" || activation == "relu" || activation == "silu" || activation == "swish",
-            "afn", "expected gelu, relu, silu or swish");
+            "afn", "must be gelu, relu, silu or swish");
   for (BlockSpec& b : m.decoder->blocks) {
     b.place = NormPlace::kPost;
     b.feed_forward.activation = activation == "gelu"   ? Activation::kGeluTanh
@@ -21,15 +21,15 @@ Result<ModelSpec> read_openai_gpt(const Config& config) {
 }
 
 std::vector<NameRule> openai_gpt_names(const ModelSpec&) {
-  const std::string ours = "decoder.layers.{}.", theirs = "transformer.h.{}.";
+  const std::string layer = "decoder.layers.{}.", file_layer = "transformer.h.{}.";
   return {{"decoder.embed.tokens", "transformer.tokens_embed"},
           {"decoder.embed.positions", "transformer.positions_embed"},
-          {{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, theirs + "attn.c_attn", 1, true},
-          {ours + "attn.o", theirs + "attn.c_proj", true},
-          {ours + "norm1", theirs + "ln_1"},
-          {ours + "ffn.up", theirs + "mlp.c_fc", true},
-          {ours + "ffn.down", theirs + "mlp.c_proj", true},
-          {ours + "norm2", theirs + "ln_2"},
+          {{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, file_layer + "attn.c_attn", 1, true},
+          {layer + "attn.o", file_layer + "attn.c_proj", true},
+          {layer + "norm1", file_layer + "ln_1"},
+          {layer + "ffn.up", file_layer + "mlp.c_fc", true},
+          {layer + "ffn.down", file_layer + "mlp.c_proj", true},
+          {layer + "norm2", file_layer + "ln_2"},
           {"head.lm", "lm_head"},
           {"head.classifier", "score"}};
 }

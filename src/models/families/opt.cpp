@@ -14,8 +14,8 @@ Result<ModelSpec> read_opt(const Config& config) {
   s.width = r.width("hidden_size");
   const int64_t layers = r.layers("num_hidden_layers");
   BlockSpec b;
-  const bool before = r.flag_or("do_layer_norm_before", true), biases = r.flag_or("enable_bias", true);
-  b.place = before ? NormPlace::kPre : NormPlace::kPost;
+  const bool pre_norm = r.flag_or("do_layer_norm_before", true), biases = r.flag_or("enable_bias", true);
+  b.place = pre_norm ? NormPlace::kPre : NormPlace::kPost;
   s.norm.affine = r.flag_or("layer_norm_elementwise_affine", true);
   AttentionSpec& a = b.attention;
   r.full_heads(a, s.width, "num_attention_heads");
@@ -36,7 +36,7 @@ Result<ModelSpec> read_opt(const Config& config) {
   e.position_offset = 2;
   e.count_positions = true;
   s.project_out = e.project ? e.width : 0;
-  s.final_norm = before && !r.flag_or("_remove_final_layer_norm", false);
+  s.final_norm = pre_norm && !r.flag_or("_remove_final_layer_norm", false);
   m.head.kind = r.head("OPT", m);
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   last_token_classifier(r, m);

@@ -42,8 +42,8 @@ struct LlamaDefaults {
 };
 ModelSpec read_llama_like(Reader& r, const char* family, const char* model, const LlamaDefaults& defaults);
 std::vector<NameRule> llama_names(const ModelSpec& spec);
-// Qwen2, or Qwen3 if `third`.
-ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool third);
+// Qwen2, or Qwen3 if `qwen3`.
+ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool qwen3);
 // Each expert's tensors below "mlp.experts".
 std::vector<NameRule> expert_names();
 // One tensor of all experts below "mlp.experts", as transformers has them in memory.
@@ -52,7 +52,7 @@ inline std::vector<std::string> llama_ignored() { return {".rotary_emb.inv_freq"
 
 // BERT's encoder body and heads, shared by similar families.
 ModelSpec read_bert_like(Reader& r, const char* family, const char* model);
-std::vector<NameRule> bert_body_names(const std::string& prefix);
+std::vector<NameRule> bert_body_names(const std::string& file_prefix);
 GgufSection bert_gguf(const char* model);
 
 // BART's stacks, shared by similar encoder-decoders.
@@ -67,16 +67,16 @@ ModelSpec read_bart_like(Reader& r, const BartKind& kind, int64_t bos, int64_t e
 std::vector<NameRule> bart_names(const ModelSpec& spec);
 Family bart_family(const char* type, Result<ModelSpec> (*read)(const Config&), NameTable names);
 // The layers of models that come from fairseq.
-std::vector<NameRule> fairseq_layer_names(const std::string& ours, const std::string& theirs);
+std::vector<NameRule> fairseq_layer_names(const std::string& layer, const std::string& file_layer);
 
 // T5, shared with mT5 and UMT5.
 ModelSpec read_t5_like(Reader& r, const char* family, const char* model);
 GgufSection t5_gguf(bool (*matches)(const GgufFields&));
 Family t5_family(const char* type, Result<ModelSpec> (*read)(const Config&), const GgufSection* gguf);
 
-// Sections on pages of their own.
-const GgufSection& mamba_gguf(bool second);
-const GgufSection& deepseek_gguf(bool third);
+// GGUF sections in files of their own.
+const GgufSection& mamba_gguf(bool mamba2);
+const GgufSection& deepseek_gguf(bool v3);
 const GgufSection& modernbert_gguf();
 std::vector<NameRule> deepseek_gguf_names(const ModelSpec& m);
 std::vector<NameRule> deepseek_joined_names(const ModelSpec& m);
@@ -90,7 +90,7 @@ std::vector<NameRule> gemma_gguf_names(const ModelSpec& spec);
 
 // CLIP's tower for images, shared with LLaVA.
 StackSpec clip_vision(Reader& r);
-std::vector<NameRule> clip_vision_names(const std::string& theirs);
+std::vector<NameRule> clip_vision_names(const std::string& file_prefix);
 // The config of a part of a model, as if it were a model of its own with this architecture.
 Config part_config(const Config& config, const char* key, const char* architecture);
 

@@ -1,6 +1,6 @@
 // Phi (Gunasekar et al., 2023): attention and feed-forward in parallel after one norm, partial rotary
 // positions, biases everywhere. Phi-3 and Phi-4 (Abdin et al., 2024): Llama with fused projections, a sliding
-// window in the small models and longrope in those with a long context.
+// window in the small models and longrope in models with a long context.
 #include "models/families/pages.h"
 
 namespace makar {
@@ -26,12 +26,12 @@ Result<ModelSpec> read_phi(const Config& config) {
 }
 
 std::vector<NameRule> phi_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.", theirs = "model.layers.{}.";
-  return with_names(llama_names(spec), {{ours + "attn.o", theirs + "self_attn.dense"},
-                                        {ours + "attn.q_norm", theirs + "self_attn.q_layernorm"},
-                                        {ours + "attn.k_norm", theirs + "self_attn.k_layernorm"},
-                                        {ours + "ffn.up", theirs + "mlp.fc1"},
-                                        {ours + "ffn.down", theirs + "mlp.fc2"},
+  const std::string layer = "decoder.layers.{}.", file_layer = "model.layers.{}.";
+  return with_names(llama_names(spec), {{layer + "attn.o", file_layer + "self_attn.dense"},
+                                        {layer + "attn.q_norm", file_layer + "self_attn.q_layernorm"},
+                                        {layer + "attn.k_norm", file_layer + "self_attn.k_layernorm"},
+                                        {layer + "ffn.up", file_layer + "mlp.fc1"},
+                                        {layer + "ffn.down", file_layer + "mlp.fc2"},
                                         {"decoder.norm", "model.final_layernorm"}});
 }
 
@@ -51,16 +51,18 @@ Result<ModelSpec> read_phi3(const Config& config) {
   return r.finish(m);
 }
 
-std::vector<NameRule> fused(std::vector<NameRule> rules, const std::string& qkv, const std::string& gate_up) {
-  const std::string ours = "decoder.layers.{}.";
-  return with_names(std::move(rules), {{{ours + "attn.q", ours + "attn.k", ours + "attn.v"}, qkv, 1},
-                                       {{ours + "ffn.gate", ours + "ffn.up"}, gate_up, 1}});
+std::vector<NameRule> phi3_fused(std::vector<NameRule> rules, const std::string& qkv,
+                                 const std::string& gate_up) {
+  const std::string layer = "decoder.layers.{}.";
+  return with_names(std::move(rules), {{{layer + "attn.q", layer + "attn.k", layer + "attn.v"}, qkv, 1},
+                                       {{layer + "ffn.gate", layer + "ffn.up"}, gate_up, 1}});
 }
 std::vector<NameRule> phi3_names(const ModelSpec& spec) {
-  return fused(llama_names(spec), "model.layers.{}.self_attn.qkv_proj", "model.layers.{}.mlp.gate_up_proj");
+  return phi3_fused(llama_names(spec), "model.layers.{}.self_attn.qkv_proj",
+                    "model.layers.{}.mlp.gate_up_proj");
 }
 std::vector<NameRule> phi3_gguf_names(const ModelSpec& spec) {
-  return fused(gguf::plain_names(spec), "blk.{}.attn_qkv", "blk.{}.ffn_up");
+  return phi3_fused(gguf::plain_names(spec), "blk.{}.attn_qkv", "blk.{}.ffn_up");
 }
 
 const GgufSection kPhiGguf = {.architecture = "phi2",

@@ -4,10 +4,10 @@
 
 namespace makar {
 
-ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool third) {
+ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool qwen3) {
   LlamaDefaults d;
   d.max_positions = 32768;
-  if (third) d.head_dim = 128;
+  if (qwen3) d.head_dim = 128;
   ModelSpec m = read_llama_like(r, family, model, d);
   StackSpec& s = *m.decoder;
   const bool slides = r.flag_or("use_sliding_window", false);
@@ -17,7 +17,7 @@ ModelSpec read_qwen_like(Reader& r, const char* family, const char* model, bool 
     for (int64_t i = r.integer_or("max_window_layers", 28, 0, 4096); i < s.layers(); ++i)
       s.blocks[static_cast<size_t>(i)].attention.window = window;
   for (BlockSpec& b : s.blocks) {
-    if (third)
+    if (qwen3)
       b.attention.qk_norm = QkNorm::kHead;
     else
       b.attention.qkv_bias = r.flag_or("qkv_bias", true), b.attention.out_bias = false;

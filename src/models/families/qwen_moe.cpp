@@ -1,23 +1,25 @@
 // Qwen2-MoE and Qwen3-MoE (Yang et al., 2024, 2025): Qwen with a mixture of experts in most layers; Qwen2-MoE
-// has one more expert for all tokens, behind a gate.
+// also has a gated shared expert for all tokens.
 #include "models/families/pages.h"
 
 namespace makar {
 namespace {
 
-ModelSpec read_qwen_moe(Reader& r, const char* family, const char* model, bool third) {
-  ModelSpec m = read_qwen_like(r, family, model, third);
-  const auto dense = r.integers_or("mlp_only_layers", 0, 4096);
-  const int64_t step = r.integer_or("decoder_sparse_step", 1, 1, 4096);
+ModelSpec read_qwen_moe(Reader& r, const char* family, const char* model, bool qwen3) {
+  ModelSpec m = read_qwen_like(r, family, model, qwen3);
+  const auto dense_indices = r.integers_or("mlp_only_layers", 0, 4096);
+  const int64_t routed_period = r.integer_or("decoder_sparse_step", 1, 1, 4096);
   for (int64_t i = 0; i < m.decoder->layers(); ++i) {
-    if (std::find(dense.begin(), dense.end(), i) != dense.end() || (i + 1) % step != 0) continue;
+    if (std::find(dense_indices.begin(), dense_indices.end(), i) != dense_indices.end() ||
+        (i + 1) % routed_period != 0)
+      continue;
     FeedForwardSpec& f = m.decoder->blocks[static_cast<size_t>(i)].feed_forward;
-    f = third ? r.experts(f, {"num_experts", "num_local_experts"}, 128, 8)
+    f = qwen3 ? r.experts(f, {"num_experts", "num_local_experts"}, 128, 8)
               : r.experts(f, {"num_experts", "num_local_experts"}, 60, 4);
-    f.width = r.width_or("moe_intermediate_size", third ? 768 : 1408);
+    f.width = r.width_or("moe_intermediate_size", qwen3 ? 768 : 1408);
     f.normalized = r.flag_or("norm_topk_prob", false);
     f.bias = false;
-    if (third) continue;
+    if (qwen3) continue;
     f.shared_width = r.width_or("shared_expert_intermediate_size", 5632);
     f.shared_gate = true;
   }
@@ -35,27 +37,27 @@ Result<ModelSpec> read_qwen3_moe(const Config& config) {
   return r.finish(read_qwen_moe(r, "qwen3_moe", "Qwen3Moe", true));
 }
 
-std::vector<NameRule> shared_names() {
-  const std::string ours = "decoder.layers.{}.ffn.", theirs = "model.layers.{}.mlp.shared_expert";
-  return {{ours + "shared.gate", theirs + ".gate_proj"},
-          {ours + "shared.up", theirs + ".up_proj"},
-          {ours + "shared.down", theirs + ".down_proj"},
-          {ours + "shared_gate", theirs + "_gate"}};
+std::vector<NameRule> qwen_shared_names() {
+  const std::string ffn = "decoder.layers.{}.ffn.", file_shared = "model.layers.{}.mlp.shared_expert";
+  return {{ffn + "shared.gate", file_shared + ".gate_proj"},
+          {ffn + "shared.up", file_shared + ".up_proj"},
+          {ffn + "shared.down", file_shared + ".down_proj"},
+          {ffn + "shared_gate", file_shared + "_gate"}};
 }
 
 std::vector<NameRule> qwen_moe_names(const ModelSpec& spec) {
-  return with_names(with_names(llama_names(spec), expert_names()), shared_names());
+  return with_names(with_names(llama_names(spec), expert_names()), qwen_shared_names());
 }
 std::vector<NameRule> qwen_moe_names_in_memory(const ModelSpec& spec) {
-  return with_names(with_names(llama_names(spec), fused_expert_names()), shared_names());
+  return with_names(with_names(llama_names(spec), fused_expert_names()), qwen_shared_names());
 }
 
 std::vector<NameRule> qwen_moe_gguf_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.ffn.", theirs = "blk.{}.ffn_";
-  return with_names(gguf::plain_names(spec), {{ours + "shared.gate", theirs + "gate_shexp"},
-                                              {ours + "shared.up", theirs + "up_shexp"},
-                                              {ours + "shared.down", theirs + "down_shexp"},
-                                              {ours + "shared_gate", theirs + "gate_inp_shexp"}});
+  const std::string ffn = "decoder.layers.{}.ffn.", file_ffn = "blk.{}.ffn_";
+  return with_names(gguf::plain_names(spec), {{ffn + "shared.gate", file_ffn + "gate_shexp"},
+                                              {ffn + "shared.up", file_ffn + "up_shexp"},
+                                              {ffn + "shared.down", file_ffn + "down_shexp"},
+                                              {ffn + "shared_gate", file_ffn + "gate_inp_shexp"}});
 }
 
 GgufKeys qwen_moe_gguf_keys() {
@@ -69,12 +71,12 @@ GgufKeys qwen_moe_gguf_keys() {
                    }}};
 }
 
-// llama.cpp has experts in every layer, and one way for each family to weight them.
+// llama.cpp requires experts in every layer and has one fixed norm_topk_prob per family.
 std::string qwen_moe_unsupported(const ModelSpec& spec) {
   for (const BlockSpec& b : spec.decoder->blocks)
     if (b.feed_forward.experts == 0) return "dense layers";
-  const bool third = spec.family == "qwen3_moe";
-  return spec.decoder->routed()->normalized == third ? "" : fmt::format("norm_topk_prob = {}", !third);
+  const bool qwen3 = spec.family == "qwen3_moe";
+  return spec.decoder->routed()->normalized == qwen3 ? "" : fmt::format("norm_topk_prob = {}", !qwen3);
 }
 
 const GgufSection kQwen2MoeGguf = {

@@ -53,13 +53,13 @@ Result<ModelSpec> read_recurrent(const Config& config, CellKind cell, const char
   m.head.tied = r.flag_or("tie_word_embeddings", true);
   m.head.lm_bias = true;
   const bool lm = m.head.kind == HeadKind::kCausalLm;
-  const bool labels = m.head.kind == HeadKind::kSequenceClass || m.head.kind == HeadKind::kTokenClass;
-  r.unsupported(!lm && !labels && m.head.kind != HeadKind::kNone, "architectures",
+  const bool has_labels = m.head.kind == HeadKind::kSequenceClass || m.head.kind == HeadKind::kTokenClass;
+  r.unsupported(!lm && !has_labels && m.head.kind != HeadKind::kNone, "architectures",
                 "has a head that is not supported");
   r.require(!lm || m.decoder.has_value(), "bidirectional", "must be false for a language model");
   r.require(lm || !seq2seq, "architectures", "must be a language model for an encoder-decoder");
   if (!lm) m.head.lm_bias = false;
-  if (labels) m.head.labels = r.labels();
+  if (has_labels) m.head.labels = r.labels();
   m.head.pool = PoolKind::kMean;
   r.special_tokens(m, -1, -1, -1);
   if (seq2seq && m.decoder_start < 0 && !m.eos.empty()) m.decoder_start = m.eos[0];
@@ -75,20 +75,20 @@ std::vector<NameRule> recurrent_names(const ModelSpec& spec) {
                                  {"head.classifier", "classifier"}};
   const bool seq2seq = spec.encoder && spec.decoder;
   for (const std::string stack : {"encoder", "decoder"}) {
-    const std::string theirs = "model." + (seq2seq ? stack + "." : ""), ours = stack + ".layers.{}.";
+    const std::string file_stack = "model." + (seq2seq ? stack + "." : ""), layer = stack + ".layers.{}.";
     if (stack == "encoder" ? spec.encoder.has_value() : !seq2seq)
-      rules.emplace_back(stack + ".embed.tokens", seq2seq ? "model.embedding" : theirs + "embedding");
+      rules.emplace_back(stack + ".embed.tokens", seq2seq ? "model.embedding" : file_stack + "embedding");
     for (const std::string direction : {"forward", "backward"})
       for (const std::string part : {"ih", "hh"})
         for (const std::string kind : {"weight", "bias"})
-          rules.emplace_back(ours + direction + "." + part + "." + kind,
-                             theirs + spec.family + "." + kind + "_" + part + "_l{}" +
+          rules.emplace_back(layer + direction + "." + part + "." + kind,
+                             file_stack + spec.family + "." + kind + "_" + part + "_l{}" +
                                  (direction == "backward" ? "_reverse" : ""));
-    rules.emplace_back(ours + "forward.context", theirs + "context_l{}");
+    rules.emplace_back(layer + "forward.context", file_stack + "context_l{}");
     for (const std::string state : {"h", "c"})
-      rules.emplace_back(ours + "bridge_" + state, theirs + "bridge_" + state + "_l{}");
+      rules.emplace_back(layer + "bridge_" + state, file_stack + "bridge_" + state + "_l{}");
     for (const std::string part : {"query", "key", "score", "combine", "centre", "centre_score"})
-      rules.emplace_back(ours + "align." + part, theirs + "attention." + part);
+      rules.emplace_back(layer + "align." + part, file_stack + "attention." + part);
   }
   return rules;
 }

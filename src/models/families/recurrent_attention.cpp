@@ -8,18 +8,19 @@ template <class T>
 T recurrent_choice(Reader& r, const char* key, const char* fallback,
                    const std::vector<std::pair<std::string, T>>& known) {
   const std::string text = r.text_or(key, fallback);
-  std::string all;
+  std::string names;
   for (const auto& [name, value] : known) {
     if (name == text) return value;
-    all += (all.empty() ? "" : ", ") + name;
+    names += (names.empty() ? "" : ", ") + name;
   }
-  r.require(false, key, fmt::format("is '{}'; expected one of: {}", text, all));
+  r.require(false, key, fmt::format("is '{}'; expected one of: {}", text, names));
   return known[0].second;
 }
 
 }  // namespace
 
-// Every decoder layer takes its initial state from the encoder; one of them attends to the encoder's outputs.
+// Every decoder layer takes its initial state from the encoder. Additive attention is part of the first
+// layer; other kinds are a layer of their own after the last one.
 void recurrent_attention(Reader& r, ModelSpec& m) {
   using Score = AlignmentSpec::Score;
   using Range = AlignmentSpec::Range;

@@ -28,7 +28,7 @@ Result<ModelSpec> read_roberta_like(const Config& config, const char* family, co
 Result<ModelSpec> read_roberta(const Config& config) {
   return read_roberta_like(config, "roberta", "Roberta");
 }
-Result<ModelSpec> read_xlm(const Config& config) {
+Result<ModelSpec> read_xlm_roberta(const Config& config) {
   return read_roberta_like(config, "xlm-roberta", "XLMRoberta");
 }
 Result<ModelSpec> read_camembert(const Config& config) {
@@ -48,13 +48,13 @@ std::vector<NameRule> roberta_names(const ModelSpec& spec) {
   return rules;
 }
 
-// GGUF stores them as bert, without the position rows before the first; files are read as BERT.
-GgufSection as_bert() {
+// GGUF stores these models as bert, without the rows before the first position; such files are read as BERT.
+GgufSection roberta_as_bert() {
   GgufSection section = bert_gguf("BertModel");
   section.matches = [](const GgufFields&) { return false; };
   return section;
 }
-const GgufSection kRobertaGguf = as_bert();
+const GgufSection kRobertaGguf = roberta_as_bert();
 
 Family roberta_family(const char* type, Result<ModelSpec> (*reader)(const Config&)) {
   return {.type = type,
@@ -68,7 +68,7 @@ Family roberta_family(const char* type, Result<ModelSpec> (*reader)(const Config
 }  // namespace
 
 const Family kRoberta = roberta_family("roberta", read_roberta);
-const Family kXlmRoberta = roberta_family("xlm-roberta", read_xlm);
+const Family kXlmRoberta = roberta_family("xlm-roberta", read_xlm_roberta);
 const Family kCamembert = roberta_family("camembert", read_camembert);
 
 }  // namespace makar

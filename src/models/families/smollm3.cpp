@@ -16,12 +16,13 @@ Result<ModelSpec> read_smollm3(const Config& config) {
   const bool slides = r.flag_or("use_sliding_window", false);
   r.windows(s, slides ? r.window_or("sliding_window", 0) : 0, 1);
   const int64_t interval = r.integer_or("no_rope_layer_interval", 4, 1, 4096);
-  const auto listed = r.integers_or("no_rope_layers", 0, 1);  // 0: a layer without positions
-  r.require(listed.empty() || listed.size() == s.blocks.size(), "no_rope_layers",
-            fmt::format("has {} entries for {} layers", listed.size(), s.layers()));
+  const auto uses_rope = r.integers_or("no_rope_layers", 0, 1);  // 0: a layer without positions
+  r.require(uses_rope.empty() || uses_rope.size() == s.blocks.size(), "no_rope_layers",
+            fmt::format("has {} entries for {} layers", uses_rope.size(), s.layers()));
   for (size_t i = 0; i < s.blocks.size(); ++i) {
-    const bool none = i < listed.size() ? listed[i] == 0 : (static_cast<int64_t>(i) + 1) % interval == 0;
-    if (none) s.blocks[i].attention.rope.reset();
+    const bool without_rope =
+        i < uses_rope.size() ? uses_rope[i] == 0 : (static_cast<int64_t>(i) + 1) % interval == 0;
+    if (without_rope) s.blocks[i].attention.rope.reset();
   }
   return r.finish(m);
 }

@@ -25,10 +25,10 @@ Result<ModelSpec> read_stablelm(const Config& config) {
 
 std::vector<NameRule> stablelm_names(const ModelSpec& spec) {
   std::vector<NameRule> rules = llama_names(spec);
-  const std::string ours = "decoder.layers.{}.attn.", theirs = "model.layers.{}.self_attn.";
+  const std::string attn = "decoder.layers.{}.attn.", file_attn = "model.layers.{}.self_attn.";
   // One tensor per head: "{e}" counts heads here.
-  rules.push_back({ours + "q_norm.{e}", theirs + "q_layernorm.norms.{e}"});
-  rules.push_back({ours + "k_norm.{e}", theirs + "k_layernorm.norms.{e}"});
+  rules.push_back({attn + "q_norm.{e}", file_attn + "q_layernorm.norms.{e}"});
+  rules.push_back({attn + "k_norm.{e}", file_attn + "k_layernorm.norms.{e}"});
   return rules;
 }
 

@@ -26,8 +26,9 @@ Result<ModelSpec> read_starcoder2(const Config& config) {
 }
 
 std::vector<NameRule> starcoder2_names(const ModelSpec& spec) {
-  const std::string ours = "decoder.layers.{}.ffn.", theirs = "model.layers.{}.mlp.";
-  return with_names(llama_names(spec), {{ours + "up", theirs + "c_fc"}, {ours + "down", theirs + "c_proj"}});
+  const std::string ffn = "decoder.layers.{}.ffn.", file_ffn = "model.layers.{}.mlp.";
+  return with_names(llama_names(spec),
+                    {{ffn + "up", file_ffn + "c_fc"}, {ffn + "down", file_ffn + "c_proj"}});
 }
 
 const GgufSection kStarcoder2Gguf = {.architecture = "starcoder2",

@@ -33,11 +33,11 @@ StackSpec read_t5_stack(Reader& r, const char* name, int64_t layers, bool decode
     b.cross->bias = BiasKind::kNone;
   }
   // "relu", "gated-gelu", "gated-silu"; "gated-gelu" is the tanh approximation, as in the original.
-  std::string form = r.text_or("feed_forward_proj", family == "t5" ? "relu" : "gated-gelu");
-  b.feed_forward.gated = form.rfind("gated-", 0) == 0;
-  if (b.feed_forward.gated) form = form.substr(6);
-  if (b.feed_forward.gated && form == "gelu") form = "gelu_new";
-  b.feed_forward.activation = r.activation("dense_act_fn", form);
+  std::string projection = r.text_or("feed_forward_proj", family == "t5" ? "relu" : "gated-gelu");
+  b.feed_forward.gated = projection.rfind("gated-", 0) == 0;
+  if (b.feed_forward.gated) projection = projection.substr(6);
+  if (b.feed_forward.gated && projection == "gelu") projection = "gelu_new";
+  b.feed_forward.activation = r.activation("dense_act_fn", projection);
   b.feed_forward.width = r.integer("d_ff", 1, int64_t{1} << 20);
   s.embedding.vocab = r.vocab("vocab_size");
   s.embedding.width = s.width;
@@ -46,23 +46,24 @@ StackSpec read_t5_stack(Reader& r, const char* name, int64_t layers, bool decode
 }
 
 std::vector<NameRule> t5_stack_names(const std::string& stack, bool gated, bool decoder) {
-  const std::string ours = stack + ".layers.{}.", theirs = stack + ".block.{}.layer.";
-  const std::string attn = theirs + "0.SelfAttention.", cross = theirs + "1.EncDecAttention.";
-  const std::string last = theirs + (decoder ? "2." : "1.");
+  const std::string layer = stack + ".layers.{}.", file_layer = stack + ".block.{}.layer.";
+  const std::string file_attn = file_layer + "0.SelfAttention.",
+                    file_cross = file_layer + "1.EncDecAttention.";
+  const std::string file_ffn = file_layer + (decoder ? "2." : "1.");
   std::vector<NameRule> rules = {
-      {ours + "norm1", theirs + "0.layer_norm"},
-      {ours + "norm2", last + "layer_norm"},
-      {ours + "ffn.gate", last + "DenseReluDense.wi_0"},
-      {ours + "ffn.up", last + (gated ? "DenseReluDense.wi_1" : "DenseReluDense.wi")},
-      {ours + "ffn.down", last + "DenseReluDense.wo"},
+      {layer + "norm1", file_layer + "0.layer_norm"},
+      {layer + "norm2", file_ffn + "layer_norm"},
+      {layer + "ffn.gate", file_ffn + "DenseReluDense.wi_0"},
+      {layer + "ffn.up", file_ffn + (gated ? "DenseReluDense.wi_1" : "DenseReluDense.wi")},
+      {layer + "ffn.down", file_ffn + "DenseReluDense.wo"},
       {stack + ".relative_bias", stack + ".block.0.layer.0.SelfAttention.relative_attention_bias"},
-      {ours + "attn.relative_bias", attn + "relative_attention_bias"},
+      {layer + "attn.relative_bias", file_attn + "relative_attention_bias"},
       {stack + ".norm", stack + ".final_layer_norm"}};
   for (const char* part : {"q", "k", "v", "o"}) {
-    rules.emplace_back(ours + "attn." + part, attn + part);
-    if (decoder) rules.emplace_back(ours + "cross." + part, cross + part);
+    rules.emplace_back(layer + "attn." + part, file_attn + part);
+    if (decoder) rules.emplace_back(layer + "cross." + part, file_cross + part);
   }
-  if (decoder) rules.emplace_back(ours + "norm_cross", theirs + "1.layer_norm");
+  if (decoder) rules.emplace_back(layer + "norm_cross", file_layer + "1.layer_norm");
   return rules;
 }
 

@@ -7,19 +7,19 @@ namespace {
 std::vector<NameRule> t5_gguf_names(const ModelSpec&) {
   std::vector<NameRule> rules = {{"encoder.embed.tokens", "token_embd"}, {"head.lm", "output"}};
   for (const std::string stack : {"encoder", "decoder"}) {
-    const std::string start = stack == "encoder" ? "enc." : "dec.", ours = stack + ".layers.{}.",
-                      theirs = start + "blk.{}.";
+    const std::string file_stack = stack == "encoder" ? "enc." : "dec.", layer = stack + ".layers.{}.",
+                      file_layer = file_stack + "blk.{}.";
     for (const char* part : {"q", "k", "v", "o"}) {
-      rules.push_back({ours + "attn." + part, theirs + "attn_" + part});
-      rules.push_back({ours + "cross." + part, theirs + "cross_attn_" + part});
+      rules.push_back({layer + "attn." + part, file_layer + "attn_" + part});
+      rules.push_back({layer + "cross." + part, file_layer + "cross_attn_" + part});
     }
     for (const char* part : {"gate", "up", "down"})
-      rules.push_back({ours + "ffn." + part, theirs + "ffn_" + part});
-    rules.push_back({ours + "norm1", theirs + "attn_norm"});
-    rules.push_back({ours + "norm_cross", theirs + "cross_attn_norm"});
-    rules.push_back({ours + "norm2", theirs + "ffn_norm"});
-    rules.push_back({stack + ".relative_bias", start + "blk.0.attn_rel_b"});
-    rules.push_back({stack + ".norm", start + "output_norm"});
+      rules.push_back({layer + "ffn." + part, file_layer + "ffn_" + part});
+    rules.push_back({layer + "norm1", file_layer + "attn_norm"});
+    rules.push_back({layer + "norm_cross", file_layer + "cross_attn_norm"});
+    rules.push_back({layer + "norm2", file_layer + "ffn_norm"});
+    rules.push_back({stack + ".relative_bias", file_stack + "blk.0.attn_rel_b"});
+    rules.push_back({stack + ".norm", file_stack + "output_norm"});
   }
   return rules;
 }
@@ -41,8 +41,8 @@ GgufKeys t5_gguf_keys() {
 }
 
 std::string t5_unsupported(const ModelSpec& m) {
-  const std::string form = m.config.value("feed_forward_proj", "relu");
-  return form == "relu" || form == "gated-gelu" ? "" : "feed_forward_proj = " + form;
+  const std::string projection = m.config.value("feed_forward_proj", "relu");
+  return projection == "relu" || projection == "gated-gelu" ? "" : "feed_forward_proj = " + projection;
 }
 
 }  // namespace

@@ -59,43 +59,43 @@ Result<ModelSpec> read_deit(const Config& config) {
 }
 
 std::vector<NameRule> vit_outer_names(const ModelSpec& spec) {
-  const std::string p = spec.family + ".";
+  const std::string file_prefix = spec.family + ".";
   const bool teacher = spec.head.kind == HeadKind::kImageClassTeacher;
-  return {{"encoder.embed.cls", p + "embeddings.cls_token"},
-          {"encoder.embed.distillation", p + "embeddings.distillation_token"},
-          {"encoder.embed.positions", p + "embeddings.position_embeddings"},
-          {"encoder.embed.patch", p + "embeddings.patch_embeddings.projection"},
-          {"encoder.norm", p + "layernorm"},
-          {"head.pooler", p + "pooler.dense"},
+  return {{"encoder.embed.cls", file_prefix + "embeddings.cls_token"},
+          {"encoder.embed.distillation", file_prefix + "embeddings.distillation_token"},
+          {"encoder.embed.positions", file_prefix + "embeddings.position_embeddings"},
+          {"encoder.embed.patch", file_prefix + "embeddings.patch_embeddings.projection"},
+          {"encoder.norm", file_prefix + "layernorm"},
+          {"head.pooler", file_prefix + "pooler.dense"},
           {"head.classifier", teacher ? "cls_classifier" : "classifier"},
           {"head.distillation", "distillation_classifier"}};
 }
 
 std::vector<NameRule> vit_names(const ModelSpec& spec) {
   std::vector<NameRule> rules = vit_outer_names(spec);
-  const std::string ours = "encoder.layers.{}.", theirs = spec.family + ".encoder.layer.{}.";
-  rules.insert(rules.end(), {{ours + "norm1", theirs + "layernorm_before"},
-                             {ours + "attn.q", theirs + "attention.attention.query"},
-                             {ours + "attn.k", theirs + "attention.attention.key"},
-                             {ours + "attn.v", theirs + "attention.attention.value"},
-                             {ours + "attn.o", theirs + "attention.output.dense"},
-                             {ours + "norm2", theirs + "layernorm_after"},
-                             {ours + "ffn.up", theirs + "intermediate.dense"},
-                             {ours + "ffn.down", theirs + "output.dense"}});
+  const std::string layer = "encoder.layers.{}.", file_layer = spec.family + ".encoder.layer.{}.";
+  rules.insert(rules.end(), {{layer + "norm1", file_layer + "layernorm_before"},
+                             {layer + "attn.q", file_layer + "attention.attention.query"},
+                             {layer + "attn.k", file_layer + "attention.attention.key"},
+                             {layer + "attn.v", file_layer + "attention.attention.value"},
+                             {layer + "attn.o", file_layer + "attention.output.dense"},
+                             {layer + "norm2", file_layer + "layernorm_after"},
+                             {layer + "ffn.up", file_layer + "intermediate.dense"},
+                             {layer + "ffn.down", file_layer + "output.dense"}});
   return rules;
 }
 
 std::vector<NameRule> vit_names_in_memory(const ModelSpec& spec) {
   std::vector<NameRule> rules = vit_outer_names(spec);
-  const std::string ours = "encoder.layers.{}.", theirs = spec.family + ".layers.{}.";
-  rules.insert(rules.end(), {{ours + "norm1", theirs + "layernorm_before"},
-                             {ours + "attn.q", theirs + "attention.q_proj"},
-                             {ours + "attn.k", theirs + "attention.k_proj"},
-                             {ours + "attn.v", theirs + "attention.v_proj"},
-                             {ours + "attn.o", theirs + "attention.o_proj"},
-                             {ours + "norm2", theirs + "layernorm_after"},
-                             {ours + "ffn.up", theirs + "mlp.fc1"},
-                             {ours + "ffn.down", theirs + "mlp.fc2"}});
+  const std::string layer = "encoder.layers.{}.", file_layer = spec.family + ".layers.{}.";
+  rules.insert(rules.end(), {{layer + "norm1", file_layer + "layernorm_before"},
+                             {layer + "attn.q", file_layer + "attention.q_proj"},
+                             {layer + "attn.k", file_layer + "attention.k_proj"},
+                             {layer + "attn.v", file_layer + "attention.v_proj"},
+                             {layer + "attn.o", file_layer + "attention.o_proj"},
+                             {layer + "norm2", file_layer + "layernorm_after"},
+                             {layer + "ffn.up", file_layer + "mlp.fc1"},
+                             {layer + "ffn.down", file_layer + "mlp.fc2"}});
   return rules;
 }
 

@@ -63,11 +63,11 @@ Result<ModelSpec> read_xlnet(const Config& config) {
 }
 
 std::vector<NameRule> xlnet_names(const ModelSpec& spec) {
-  const std::string ours = "encoder.layers.{}.", attn = ours + "attn.", theirs = "transformer.layer.{}.",
-                    rel = theirs + "rel_attn.";
+  const std::string layer = "encoder.layers.{}.", attn = layer + "attn.",
+                    file_layer = "transformer.layer.{}.", file_attn = file_layer + "rel_attn.";
   const int64_t heads = spec.encoder->first().attention.heads;
-  const auto matrix = [&](const char* mine, const char* name, bool transposed) {
-    return NameRule(attn + mine + ".weight", rel + name, transposed).with_heads(heads);
+  const auto matrix = [&](const char* parameter, const char* file_name, bool transposed) {
+    return NameRule(attn + parameter + ".weight", file_attn + file_name, transposed).with_heads(heads);
   };
   const bool sequence = spec.head.kind == HeadKind::kSequenceClass;
   return {{"encoder.embed.tokens", "transformer.word_embedding"},
@@ -77,14 +77,14 @@ std::vector<NameRule> xlnet_names(const ModelSpec& spec) {
           matrix("v", "v", true),
           matrix("o", "o", false),
           matrix("distance", "r", true),
-          {attn + "content_bias", rel + "r_w_bias"},
-          {attn + "distance_bias", rel + "r_r_bias"},
-          {attn + "segment_bias", rel + "r_s_bias"},
-          NameRule(attn + "segments", rel + "seg_embed").with_heads(heads),
-          {ours + "norm1", rel + "layer_norm"},
-          {ours + "ffn.up", theirs + "ff.layer_1"},
-          {ours + "ffn.down", theirs + "ff.layer_2"},
-          {ours + "norm2", theirs + "ff.layer_norm"},
+          {attn + "content_bias", file_attn + "r_w_bias"},
+          {attn + "distance_bias", file_attn + "r_r_bias"},
+          {attn + "segment_bias", file_attn + "r_s_bias"},
+          NameRule(attn + "segments", file_attn + "seg_embed").with_heads(heads),
+          {layer + "norm1", file_attn + "layer_norm"},
+          {layer + "ffn.up", file_layer + "ff.layer_1"},
+          {layer + "ffn.down", file_layer + "ff.layer_2"},
+          {layer + "norm2", file_layer + "ff.layer_norm"},
           {"head.lm.bias", "lm_loss.bias"},
           {"head.lm.weight", "lm_loss.weight"},
           {"head.dense", "sequence_summary.summary"},
