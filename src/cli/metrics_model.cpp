@@ -136,10 +136,9 @@ void declare(Options& options, PerplexityCommand& c) {
       .add("--text --ref --hyp", &c.source, "texts: FILE with one per line, or FILE:COLUMN of a table",
            "FILE")
       .required = true;
-  options.add(
-      "--prompts --source", &c.prompts,
-      "what precedes each text and is not scored; for an encoder-decoder, what its encoder reads",
-      "FILE");
+  options.add("--prompts --source", &c.prompts,
+              "what precedes each text and is not scored; for an encoder-decoder, what its encoder reads",
+              "FILE");
   options.add("--whole", &c.join_lines, "join the lines: the file is one text");
   c.flags.declare(options);
   options.group("Metric");

@@ -61,8 +61,7 @@ Result<std::vector<TableRow>> read_rows(const std::string& path, const std::stri
   std::vector<TableRow> out;
   for (DataRecord record;;) {
     const auto found = reader.next(record);
-    if (!found.ok() && out.empty() &&
-        found.error().message.find("no known field") != std::string::npos)
+    if (!found.ok() && out.empty() && found.error().message.find("no known field") != std::string::npos)
       return error_at(found.error().place, "has no column {}; {}", quote(header_column),
                       why_empty(path, reader.bad()));
     if (!found.ok()) return found.error();

@@ -264,8 +264,8 @@ Result<MicroBatch> DenoiseTask::train_batch(uint64_t index) {
   for (int64_t i = 0; i < o_.batch; ++i) {
     const auto window = window_at(sources_, mixture_, text_tokens, o_.seed,
                                   index * static_cast<uint64_t>(o_.batch) + static_cast<uint64_t>(i));
-    for (const TokenRange& r :
-         window.store->document_ranges(window.begin, std::min(window.begin + text_tokens, window.store->tokens())))
+    for (const TokenRange& r : window.store->document_ranges(
+             window.begin, std::min(window.begin + text_tokens, window.store->tokens())))
       if (r.size() >= kMinPieceTokens) pieces.push_back(window.store->read(r));
   }
   return make(pieces, index);

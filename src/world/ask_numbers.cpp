@@ -40,8 +40,8 @@ std::string changes(const Scene& s, int person) {
   return out;
 }
 
-// What two people have, each with the calculation if it changed: "Basil has four; for Anita, five minus three is
-// two; ".
+// What two people have, each with the calculation if it changed: "Basil has four; for Anita, five minus three
+// is two; ".
 std::string both_counts(const Scene& s, const Known& a, const Known& b) {
   std::string out;
   for (const Known& k : {a, b}) {
@@ -121,8 +121,9 @@ Asked difference(const Scene& s, Draw& d) {
     q.pattern =
         fmt::format("{} has {{}} more {} than {}.", a, n == 1 ? s.story.item->one : s.story.item->many, b);
   }
-  const std::string facts = by_age ? fmt::format("{} is {}; {} is {}; ", a, number(known[0].n), b, number(known[1].n))
-                                   : both_counts(s, known[0], known[1]);
+  const std::string facts =
+      by_age ? fmt::format("{} is {}; {} is {}; ", a, number(known[0].n), b, number(known[1].n))
+             : both_counts(s, known[0], known[1]);
   q.value = number(n),
   q.working = facts + fmt::format("{} minus {} is ", number(known[0].n), number(known[1].n));
   add_wrong_numbers(q, n, d);

@@ -94,7 +94,8 @@ class StoryReader {
   // What a person has, before a calculation with the items of two people.
   Text share_of(const Text& who) const {
     const Text counting = counting_of(who);
-    return (counting.find(' ') == Text::npos ? who + " has " + counting : "for " + who + ", " + counting) + "; ";
+    return (counting.find(' ') == Text::npos ? who + " has " + counting : "for " + who + ", " + counting) +
+           "; ";
   }
   // The only event of a kind with these fields; an empty object if there are none or several.
   Json only(const Text& kind, const std::map<Text, Text>& fields) const {
