@@ -25,8 +25,10 @@ ChatSession::ChatSession(Engine& engine, const LanguageModel& language, TextGene
   if (options_.logprobs < 0 && options_.beams == 1) options_.logprobs = 5;  // for /why
 }
 
+bool ChatSession::has_system() const { return !messages_.empty() && messages_[0]["role"] == "system"; }
+
 void ChatSession::set_system(const std::string& text) {
-  if (!messages_.empty() && messages_[0]["role"] == "system") messages_.erase(messages_.begin());
+  if (has_system()) messages_.erase(messages_.begin());
   if (!text.empty()) messages_.insert(messages_.begin(), {{"role", "system"}, {"content", text}});
 }
 
@@ -65,7 +67,7 @@ std::string ChatSession::take_waiting() { return std::exchange(waiting_, std::st
 
 Result<std::string> ChatSession::forget() {
   const int64_t size = context_size(language_.spec(), engine_.options().context);
-  const size_t first = !messages_.empty() && messages_[0]["role"] == "system" ? 1 : 0;
+  const size_t first = has_system() ? 1 : 0;
   size_t removed = 0;
   while (messages_.size() > first) {
     if (removed > 0) {
@@ -110,8 +112,7 @@ Result<std::string> ChatSession::command(const std::string& line) {
   if (name == "/help") return help();
   if (name == "/system")
     return set_system(rest), std::string(rest.empty() ? "system message removed\n" : "system message set\n");
-  if (name == "/clear")
-    return messages_ = Json::array(), last_ = {}, waiting_.clear(), std::string("new conversation\n");
+  if (name == "/clear") return clear();
   if (name == "/forget") return forget();
   if (name == "/temp") return temperature(rest);
   if (name == "/save") return save(rest);
@@ -119,6 +120,13 @@ Result<std::string> ChatSession::command(const std::string& line) {
   if (name == "/tokens") return tokens();
   if (name == "/why") return why();
   return error_at(quote(name), "is not a command; /help lists them");
+}
+
+std::string ChatSession::clear() {
+  messages_.erase(messages_.begin() + (has_system() ? 1 : 0), messages_.end());
+  last_ = {};
+  waiting_.clear();
+  return "new conversation\n";
 }
 
 Result<std::string> ChatSession::temperature(const std::string& text) {

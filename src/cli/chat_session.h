@@ -31,7 +31,9 @@ class ChatSession {
   static std::string help();
 
  private:
+  bool has_system() const;
   Result<std::vector<int64_t>> encode(const Json& messages) const;
+  std::string clear();  // starts a new conversation with the same system message
   Result<std::string> save(const std::string& path) const;
   Result<std::string> load(const std::string& path);
   Result<std::string> temperature(const std::string& text);

@@ -59,12 +59,12 @@ GroupAdversary::GroupAdversary(Model& model, int64_t labels, int64_t groups, con
                                uint64_t seed)
     : o_(options), labels_(labels) {
   const int64_t in = labels * (o_.sees_label ? 2 : 1);
+  uint64_t stream = uint64_t{1} << 33;  // above the streams of the model's parameters and of distill.cpp
   const auto add = [&](const char* name, const Shape& shape, float deviation) {
     Parameter* p = model.parameters().add(name, shape);
     p->auxiliary = true;
     p->value = Tensor::zeros(shape);
-    // Above the streams of the model's parameters and of distill.cpp.
-    const Rng rng(seed, Purpose::kInit, (uint64_t{1} << 33) + static_cast<uint64_t>(shape.rank()));
+    const Rng rng(seed, Purpose::kInit, stream++);
     for (int64_t k = 0; k < p->value.count(); ++k)
       p->value.f32()[k] = deviation * rng.normal(static_cast<uint64_t>(k));
     return p;

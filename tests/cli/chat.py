@@ -171,6 +171,16 @@ def check_full_context(root):
     check(users and users[-1] == "x" * 20 + f"{i}" and "x" * 20 + "0" not in users, f"the oldest turns are gone: {users}")
 
 
+def check_clear(root, model):
+    saved = root / "cleared.json"
+    lines = f"first\n/clear\nsecond\n/save {saved}\n"
+    done = subprocess.run([MAKAR, "chat", str(model), "-n", "4", "--system", "Be brief."], input=lines, capture_output=True, text=True,
+                          timeout=120 * PATIENCE)
+    messages = json.loads(saved.read_text())["messages"] if saved.exists() else []
+    check([m["content"] for m in messages if m["role"] != "assistant"] == ["Be brief.", "second"],
+          f"/clear keeps the system message only: {messages} {done.stderr}")
+
+
 def check_seed(root, model):
     def answer(*flags):
         done = subprocess.run([MAKAR, "chat", str(model), "-n", "24", "--temp", "1", "--ignore-eos", *flags], input="hello\n",
@@ -187,5 +197,6 @@ with tempfile.TemporaryDirectory() as folder:
     check_interrupt(root)
     check_interrupt_between_reads(root, tiny)
     check_full_context(root)
+    check_clear(root, tiny)
     check_seed(root, tiny)
 sys.exit("\n".join(failures) if failures else 0)
