@@ -94,7 +94,7 @@ Status write(const QuantizeCommand& c, GgufModel& model, ThreadPool& pool, const
 
 Status quantize(const QuantizeCommand& c, Outcome& out) {
   ThreadPool pool(static_cast<int>(c.threads));
-  MAKAR_TRY(const std::unique_ptr<Device> opened, open_compute(c.device, pool));
+  MAKAR_TRY(const std::unique_ptr<Device> opened, open_device_option(c.device, pool));
   Device& device = *opened;
   MAKAR_TRY(GgufModel model, open_as_gguf(c.from, {c.tokenizer}));
   MAKAR_CHECK_OK(Mix::find(c.type, model.fields, model.tensors));  // fail early on an unknown name
