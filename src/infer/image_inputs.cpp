@@ -61,7 +61,7 @@ void ImageInputs::compute(const Model& model, Device& device, int32_t adapter) {
   const std::vector<int32_t> adapters(static_cast<size_t>(batch.rows()), adapter);
   if (adapter >= 0) ctx.row_adapters = adapters;
   ForwardContext f{ctx};
-  features = ops::widened(ctx, model.image_rows(f, batch));
+  features = ops::cast_to_f32(ctx, model.image_rows(f, batch));
 }
 
 }  // namespace makar

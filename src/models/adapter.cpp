@@ -106,7 +106,7 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Devic
       if (!ends_with_module(slice.tensor_name.substr(0, dot), module)) continue;
       for (Parameter* p : slice.parameters) {
         p->trainable = true;
-        p->value = ops::decoded(device, p->value.to(device.memory()))
+        p->value = ops::decode_to_f32(device, p->value.to(device.memory()))
                        .clone();  // the base may be mapped or quantized
       }
       found = true;
@@ -248,7 +248,7 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Devic
       if (Parameter* magnitude = linear->adapter()->magnitude) {
         Context ctx{device};
         const Tensor w = linear->weight()->value.to(device.memory());
-        magnitude->value = ops::row_norms(ctx, ops::decoded(device, w));
+        magnitude->value = ops::row_norms(ctx, ops::decode_to_f32(device, w));
       }
     }
   }

@@ -65,7 +65,7 @@ Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInpu
     }
     const Tensor y = spec_.recurrent ? recurrent(f, x, in, layer) : alignment(f, x, in, layer);
     const Tensor out = ops::dropout(ctx, y, spec_.dropout);
-    return spec_.recurrent && spec_.recurrent->residual ? ops::add(ctx, out, ops::widened(ctx, x)) : out;
+    return spec_.recurrent && spec_.recurrent->residual ? ops::add(ctx, out, ops::cast_to_f32(ctx, x)) : out;
   }
   const auto attend = [&](const Tensor& t) {
     return spec_.mixer ? mixer(f, t, in, layer) : attention.self(f, t, in, layer);

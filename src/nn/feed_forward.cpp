@@ -130,7 +130,7 @@ std::vector<int64_t> FeedForward::choose(const Tensor& probabilities) const {
 Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
   const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
-  const Tensor logits = ops::widened(ctx, router(ctx, x));  // [rows, experts], scored in f32
+  const Tensor logits = ops::cast_to_f32(ctx, router(ctx, x));  // [rows, experts], scored in f32
   const Tensor probabilities =
       spec_.sigmoid_router ? ops::activate(ctx, logits, Activation::kSigmoid) : ops::softmax(ctx, logits);
   // Routing is decided on the host; rows are gathered per expert.
