@@ -49,10 +49,10 @@ Result<GgufFields> gguf_fields(const LoadedModel& loaded) {
   return fields;
 }
 
-Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded) {
+Result<std::vector<GgufTensorSource>> gguf_sources(const LoadedModel& loaded) {
   const Model& model = *loaded.model;
   MAKAR_TRY(const GgufSection* section, section_of(loaded));
-  std::vector<GgufSource> out;
+  std::vector<GgufTensorSource> out;
   for (const NamedSlice& slice : expand(section->names(model.spec()), model.parameters())) {
     const DType type =
         slice.offset != 0 || slice.negative_exp ? DType::kF32 : slice.parameters[0]->value.dtype();
