@@ -59,7 +59,7 @@ Result<std::vector<GgufTensorSource>> gguf_sources(const LoadedModel& loaded) {
     out.push_back({slice.tensor_name, type, slice.shape(), [slice]() -> Result<Tensor> {
                      std::vector<Tensor> parts;
                      for (const Parameter* p : slice.parameters) parts.push_back(p->value);
-                     return join(parts, slice);
+                     return join_tensors(parts, slice);
                    }});
   }
   for (const NamedTensor& factors : gguf_rope_tensors(model.spec()))

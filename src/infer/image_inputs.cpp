@@ -28,7 +28,7 @@ ImageInputs::ImageInputs(const ModelSpec& spec, Tensor image_pixels) : pixels(st
   }
 }
 
-Status ImageInputs::place(const ModelSpec& spec, std::vector<int64_t>& prompt) {
+Status ImageInputs::expand_tokens(const ModelSpec& spec, std::vector<int64_t>& prompt) {
   const int64_t token = spec.image_input->token, count = pixels.dim(0), per_image = spec.image_tokens();
   const int64_t token_count = std::count(prompt.begin(), prompt.end(), token);
   if (token_count != count && token_count != count * per_image)

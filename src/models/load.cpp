@@ -38,7 +38,7 @@ bool uses_integer_products(const Tensor& t) {
 Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const LoadOptions& options) {
   const NamedSlice& slice = matched.slice;
   MAKAR_TRY(const Tensor stored, files.tensor(matched.name));
-  const std::vector<Tensor> parts = cut(stored.reshape(slice.shape()), slice);
+  const std::vector<Tensor> parts = split_tensor(stored.reshape(slice.shape()), slice);
   for (size_t i = 0; i < parts.size(); ++i) {
     Parameter& p = *slice.parameters[i];
     Tensor t = parts[i];
@@ -86,7 +86,8 @@ std::vector<NamedTensor> named_tensors(const Model& model, const Family& family,
       const Tensor t = p->optional ? Tensor() : value(*p);
       if (t.defined()) parts.push_back(t);
     }
-    if (parts.size() == slice.parameters.size()) out.push_back({slice.tensor_name, join(parts, slice)});
+    if (parts.size() == slice.parameters.size())
+      out.push_back({slice.tensor_name, join_tensors(parts, slice)});
   }
   return out;
 }
