@@ -12,7 +12,7 @@ FUZZ_TARGET(eval_results) {
   const auto names_file = [](const Error& error) {
     check(error.text().find("fuzz.json") != std::string::npos, "an error names its file");
   };
-  const auto results = parse_evaluated(text, "fuzz.json");
+  const auto results = parse_evaluated_model(text, "fuzz.json");
   if (!results.ok()) names_file(results.error());
   if (results.ok()) {
     const auto scores = compare_models({*results, *results}, {});

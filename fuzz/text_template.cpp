@@ -7,8 +7,8 @@ using namespace makar;
 
 FUZZ_TARGET(text_template) {
   TemplateLimits limits;
-  limits.work = 20'000;  // keeps the fuzzer fast
-  limits.memory = 1 << 20;
+  limits.max_work = 20'000;  // keeps the fuzzer fast
+  limits.max_memory_bytes = 1 << 20;
   auto t = ChatTemplate::parse({reinterpret_cast<const char*>(data), size}, "fuzz", limits);
   if (!t.ok()) return 0;
   t->set_token("bos_token", "<s>");

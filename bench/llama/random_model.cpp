@@ -79,8 +79,8 @@ Tensor random_matrix(const Shape& shape, uint64_t seed) {
   return t;
 }
 
-std::vector<GgufSource> tensors_of(const Sizes& s) {
-  std::vector<GgufSource> out;
+std::vector<GgufTensorSource> tensors_of(const Sizes& s) {
+  std::vector<GgufTensorSource> out;
   const auto matrix = [&](const std::string& name, int64_t rows, int64_t cols) {
     out.push_back({name + ".weight", DType::kF16, {rows, cols}, [=, seed = out.size()]() -> Result<Tensor> {
                      return random_matrix({rows, cols}, seed);

@@ -160,14 +160,18 @@ Status check(BenchCommand& c) {
 class BenchReport {
  public:
   BenchReport(const StepCost& cost, const Device& device, const MachineLimits& limits, bool json)
-      : cost_(cost), device_(device), limits_(limits), json_(json), int8_(cost.int8 && limits.int8 > 0) {}
+      : cost_(cost),
+        device_(device),
+        limits_(limits),
+        json_(json),
+        int8_(cost.int8 && limits.int8_operations_per_second > 0) {}
 
   void print_header(const std::string& architecture, double load_seconds) const {
     if (json_) return;
     fmt::print(
         "{}, {:.1f} MB of weights, {} threads, loaded in {:.2f} s\nthis machine: {:.1f} GB/s from memory, "
         "{:.0f} GOP/s in {}\n{:<20} {:>12}  {:>8}\n",
-        architecture, cost_.bytes * 1e-6, device_.threads(), load_seconds, limits_.bytes * 1e-9,
+        architecture, cost_.bytes * 1e-6, device_.threads(), load_seconds, limits_.bytes_per_second * 1e-9,
         peak() * 1e-9, int8_ ? "int8" : "f32", "case", "tokens/s", "+-");
   }
 
@@ -177,11 +181,13 @@ class BenchReport {
   }
   void print_decode(const std::string& name, const Throughput& f, int64_t batch) const {
     const double rate = f.mean * (cost_.read_bytes / static_cast<double>(batch) + cost_.context_bytes);
-    print(name, f, "bytes_per_s", "GB/s of weights and context", rate, rate / limits_.bytes);
+    print(name, f, "bytes_per_s", "GB/s of weights and context", rate, rate / limits_.bytes_per_second);
   }
 
  private:
-  double peak() const { return int8_ ? limits_.int8 : limits_.f32; }
+  double peak() const {
+    return int8_ ? limits_.int8_operations_per_second : limits_.f32_operations_per_second;
+  }
 
   void print(const std::string& name, const Throughput& f, const char* key, const char* unit, double rate,
              double share) const {

@@ -32,7 +32,7 @@ int run_card(const std::vector<std::string>& arguments) {
   input.model = resolve_model(model);
   input.name = name.empty() ? std::filesystem::path(input.model).filename().string() : name;
   for (const std::string& path : results) {
-    auto result = read_evaluated(path);
+    auto result = read_evaluated_model(path);
     if (!result.ok()) return report(result.error());
     input.results.push_back(std::move(*result));
   }

@@ -87,7 +87,7 @@ Result<std::string> ChatSession::forget() {
 std::string ChatSession::ending() const {
   if (last_.answers.empty()) return "";
   const GeneratedText& answer = last_.answers[0];
-  if (answer.finish == Finish::kCaller) return "[stopped by Ctrl-C]\n";
+  if (answer.finish == Finish::kStoppedByCaller) return "[stopped by Ctrl-C]\n";
   if (answer.finish == Finish::kTime) return "[stopped by --max-time]\n";
   if (answer.finish != Finish::kLength) return "";
   const bool context_full = static_cast<int64_t>(answer.tokens.size()) < options_.max_new_tokens;
@@ -155,8 +155,8 @@ std::string ChatSession::tokens() const {
   if (last_.answers.empty()) return "there is no answer yet\n";
   const GeneratedText& answer = last_.answers[0];
   return fmt::format("{} prompt tokens ({} cached), {} generated in {} steps, ended by {}\n",
-                     last_.prompt_tokens, last_.reused, answer.tokens.size(), last_.steps,
-                     answer.finish == Finish::kCaller ? "Ctrl-C" : name(answer.finish));
+                     last_.prompt_tokens, last_.reused_tokens, answer.tokens.size(), last_.steps,
+                     answer.finish == Finish::kStoppedByCaller ? "Ctrl-C" : name(answer.finish));
 }
 
 std::string ChatSession::why() const {

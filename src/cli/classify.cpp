@@ -132,7 +132,7 @@ int train_texts(Classify& c, const std::string& command) {
   for (const Status& s : {check_f32(c.common, "classify"), check_new_model(c), check_fairness(c)})
     if (!s.ok()) return report(s.error()), 2;
   ThreadPool pool(static_cast<int>(c.common.threads));
-  const auto compute = open_compute(c.common.device, pool);
+  const auto compute = open_device_option(c.common.device, pool);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   if (const Status s = make_folder(c.common.loop.output_dir); !s.ok()) return report(s.error());
@@ -179,7 +179,7 @@ Result<LoadedModel> image_model(const Classify& c) {
 
 int train_images(Classify& c, const std::string& command) {
   if (const Status ok = check_f32(c.common, "classify"); !ok.ok()) return report(ok.error());
-  const auto compute = open_compute(c.common.device, c.common.threads);
+  const auto compute = open_device_option(c.common.device, c.common.threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   const auto loaded = image_model(c);

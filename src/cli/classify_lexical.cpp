@@ -116,7 +116,7 @@ Result<Json> train_lexical(const LexicalTraining& c, const TextsWithLabels& data
 }
 
 Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const TextsWithLabels* test) {
-  MAKAR_TRY(const auto device, open_compute("cpu", c.threads));
+  MAKAR_TRY(const auto device, open_device_option("cpu", c.threads));
   std::optional<WordVectors> vectors;
   if (!c.vectors.empty()) {
     MAKAR_TRY(vectors, load_vectors(c.vectors));

@@ -37,7 +37,7 @@ Result<LexicalModel> LexicalModel::open(const std::string& path, bool perspectiv
   Json json = Json::object();
   if (is_folder(path)) {
     MAKAR_TRY(out.cnn, TextCnn::load(path));
-    MAKAR_TRY(out.device, open_compute("cpu", 1));
+    MAKAR_TRY(out.device, open_device_option("cpu", 1));
   } else {
     MAKAR_TRY(json, read_json(path, {size_t{4} << 30, 16}));
   }

@@ -45,7 +45,7 @@ Status to_gguf(const std::string& from, const std::string& to, const std::string
   if (type) {
     retype(
         model,
-        [&](const GgufSource& t) {
+        [&](const GgufTensorSource& t) {
           if (!may_be_quantized(t)) return DType::kF32;
           return t.shape[-1] % layout_of(*type).elements == 0 ? *type : DType::kF16;
         },

@@ -129,9 +129,9 @@ Status load_models(const AugmentCommand& c, Device& device, AugmentResources& r)
     std::vector<std::string> out;
     const auto filled = fill(*model->engine, model->language, before + mask + after, 10);
     if (!filled.ok() && filled.error().kind == Error::Kind::kLimit) return out;  // too long: unchanged
-    MAKAR_TRY(const auto gaps, filled);
-    if (gaps.empty()) return out;
-    for (const TokenLogprob& t : gaps[0].top) {
+    MAKAR_TRY(const auto predictions, filled);
+    if (predictions.empty()) return out;
+    for (const TokenLogprob& t : predictions[0].top) {
       std::string word =
           model->language.tokenizer().decode(std::vector<uint32_t>{static_cast<uint32_t>(t.id)}, true);
       std::erase(word, ' ');
@@ -260,7 +260,7 @@ int run_data_augment(const std::vector<std::string>& arguments) {
     if (!step.ok()) return report(step.error()), 2;
     steps.push_back(*step);
   }
-  const auto compute = open_compute("cpu", c.threads);
+  const auto compute = open_device_option("cpu", c.threads);
   if (!compute.ok()) return report(compute.error());
   LoadedResources resources;
   if (const Status s = load_resources(c, steps, **compute, resources); !s.ok()) return report(s.error());

@@ -28,7 +28,7 @@ class Reviser {
  public:
   static Result<std::unique_ptr<Reviser>> open(const FeedbackCommand& c) {
     auto out = std::make_unique<Reviser>();
-    MAKAR_TRY(out->device_, open_compute(c.device, c.threads));
+    MAKAR_TRY(out->device_, open_device_option(c.device, c.threads));
     MAKAR_TRY(out->language_, LanguageModel::open(c.model, *out->device_));
     const LanguageModel& language = *out->language_;
     if (language.spec().head.kind != HeadKind::kCausalLm || language.spec().encoder ||

@@ -243,7 +243,7 @@ Result<DistillOptions> objective(const Distill& s, const DistillModels& m) {
 int train(Distill& s, const std::string& command) {
   if (const Status ok = check_f32(s.common, "distill"); !ok.ok()) return report(ok.error());
   ThreadPool pool(static_cast<int>(s.common.threads));
-  const auto compute = open_compute(s.common.device, pool);
+  const auto compute = open_device_option(s.common.device, pool);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   auto models = open_distill_models(s, device);
@@ -279,7 +279,7 @@ int train(Distill& s, const std::string& command) {
   const Tokenizer& tokenizer = m.text().tokenizer();
   const std::string& folder = m.text_folder(s);
   return run_job({s.common, m.loaded(), task, device, nullptr, &tokenizer, folder, "distilled", command,
-                  identity, folder, tokenizer_config(folder, tokenizer), s.used_template});
+                  identity, folder, tokenizer_config(folder, tokenizer), s.saved_template});
 }
 
 }  // namespace

@@ -104,7 +104,7 @@ int run_doctor(const std::vector<std::string>& arguments) {
         sizes.push_back({{"parameters", size.parameters},
                          {"type", type},
                          {"fits", size.parameters * bytes * kMemoryFactor <= memory},
-                         {"tokens_per_second_limit", limits.bytes / (size.parameters * bytes)}});
+                         {"tokens_per_second_limit", limits.bytes_per_second / (size.parameters * bytes)}});
     fmt::print("{}\n", Json{{"version", kMakarVersion},
                             {"system", fmt::format("{} {}", system.sysname, system.release)},
                             {"architecture", system.machine},
@@ -113,9 +113,9 @@ int run_doctor(const std::vector<std::string>& arguments) {
                             {"threads", cpu.threads()},
                             {"memory_bytes", memory},
                             {"available_bytes", available},
-                            {"bytes_per_second", limits.bytes},
-                            {"f32_operations_per_second", limits.f32},
-                            {"int8_operations_per_second", limits.int8},
+                            {"bytes_per_second", limits.bytes_per_second},
+                            {"f32_operations_per_second", limits.f32_operations_per_second},
+                            {"int8_operations_per_second", limits.int8_operations_per_second},
                             {"cuda", gpu.ok() ? Json(true) : Json(gpu.error().message)},
                             {"models_folder", models},
                             {"models_free_bytes", free_disk},
@@ -131,15 +131,16 @@ int run_doctor(const std::vector<std::string>& arguments) {
   fmt::print("GPU           {}\n", gpu.ok() ? "CUDA: --device cuda works" : gpu.error().message);
   fmt::print("Models        {}, {:.1f} GiB free\n", models, free_disk / kGiB);
   fmt::print("\nMeasured with {} threads\n", cpu.threads());
-  fmt::print("  memory      {:.1f} GB/s\n  f32         {:.0f} Gflop/s\n", limits.bytes / 1e9,
-             limits.f32 / 1e9);
-  if (limits.int8 > 0) fmt::print("  int8        {:.0f} Gop/s\n", limits.int8 / 1e9);
+  fmt::print("  memory      {:.1f} GB/s\n  f32         {:.0f} Gflop/s\n", limits.bytes_per_second / 1e9,
+             limits.f32_operations_per_second / 1e9);
+  if (limits.int8_operations_per_second > 0)
+    fmt::print("  int8        {:.0f} Gop/s\n", limits.int8_operations_per_second / 1e9);
   fmt::print("\nDecoding one sequence on the CPU: upper limit by memory bandwidth\n");
   fmt::print("  parameters  {:<24}{}\n", "Q4_K_M", "Q8_0");
   for (const ModelSize& size : kSizes)
     fmt::print("  {:<12}{:<24}{}\n", size.name,
-               speed_text(size.parameters * kQ4BytesPerParameter, memory, limits.bytes),
-               speed_text(size.parameters * kQ8BytesPerParameter, memory, limits.bytes));
+               speed_text(size.parameters * kQ4BytesPerParameter, memory, limits.bytes_per_second),
+               speed_text(size.parameters * kQ8BytesPerParameter, memory, limits.bytes_per_second));
   return 0;
 }
 

@@ -150,7 +150,7 @@ Result<std::unique_ptr<Task>> make_kto_task(Dpo& s, LanguageModel& language, Dev
 
 int train(Dpo& s, const std::string& command) {
   ThreadPool pool(static_cast<int>(s.common.threads));
-  const auto compute = open_compute(s.common.device, pool);
+  const auto compute = open_device_option(s.common.device, pool);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   auto language = load_base(s, device, pool);
@@ -178,7 +178,7 @@ int train(Dpo& s, const std::string& command) {
   const Tokenizer* tokenizer = language->has_tokenizer() ? &language->tokenizer() : nullptr;
   return run_job({s.common, loaded, **task, device, adapter->has_value() ? &**adapter : nullptr, tokenizer,
                   s.base_model, "preference-tuned", command, identity, s.base_model,
-                  tokenizer ? tokenizer_config(s.base_model, *tokenizer) : Json::object(), s.used_template});
+                  tokenizer ? tokenizer_config(s.base_model, *tokenizer) : Json::object(), s.saved_template});
 }
 
 }  // namespace

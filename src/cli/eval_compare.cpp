@@ -30,7 +30,7 @@ int run_eval_compare(const std::vector<std::string>& arguments) {
   resample.seed = static_cast<uint64_t>(seed);
   std::vector<EvaluatedModel> models;
   for (const std::string& path : paths) {
-    auto model = read_evaluated(path);
+    auto model = read_evaluated_model(path);
     if (!model.ok()) return report(model.error());
     models.push_back(std::move(*model));
   }

@@ -41,19 +41,19 @@ int run_fill(const std::vector<std::string>& arguments) {
     text = *input;
   }
   Engine engine(language->model(), device);
-  const auto gaps = fill(engine, *language, text, top);
-  if (!gaps.ok()) return report(gaps.error());
-  for (const Gap& gap : *gaps) {
+  const auto predictions = fill(engine, *language, text, top);
+  if (!predictions.ok()) return report(predictions.error());
+  for (const MaskPrediction& prediction : *predictions) {
     Json answers = Json::array();
-    if (!json && gaps->size() > 1) fmt::print("token {}:\n", gap.position);
-    for (const auto& t : gap.top) {
+    if (!json && predictions->size() > 1) fmt::print("token {}:\n", prediction.position);
+    for (const auto& t : prediction.top) {
       const std::string token = language->tokenizer().token(static_cast<uint32_t>(t.id)).value_or("?");
       if (json)
         answers.push_back({{"token", token}, {"id", t.id}, {"score", std::exp(t.logprob)}});
       else
         fmt::print("{:8.4f}  {}\n", std::exp(t.logprob), token);
     }
-    if (json) fmt::print("{}\n", dump({{"position", gap.position}, {"answers", answers}}));
+    if (json) fmt::print("{}\n", dump({{"position", prediction.position}, {"answers", answers}}));
   }
   return 0;
 }

@@ -40,7 +40,8 @@ double mebibytes(const Model& model) {
 // Rejects options that contradict the adapter being continued.
 Status check_continued(const FineTuneOptions& s, const AdapterConfig& config) {
   const auto check_equal = [&](const char* option, const char* key, bool equal, const auto& found) -> Status {
-    if (equal || std::find(s.given.begin(), s.given.end(), option) == s.given.end()) return Done{};
+    if (equal || std::find(s.given_options.begin(), s.given_options.end(), option) == s.given_options.end())
+      return Done{};
     return error_at(key,
                     "the adapter in {} was made with {}; remove the option, or train a new adapter (without "
                     "lora_model_dir)",
@@ -85,7 +86,7 @@ void declare_adapter(Options& o, FineTuneOptions& s) {
   o.add("--use-dora --peft-use-dora", &s.dora, "weight-decomposed adapter (DoRA)");
 }
 
-Status check_fine_tune(FineTuneOptions& s, const Options& options, double adapter_rate) {
+Status check_fine_tune(FineTuneOptions& s, const Options& options, double adapter_learning_rate) {
   if (!s.adapter.empty() && s.adapter != "lora" && s.adapter != "qlora")
     return error_at(
         "adapter", "expected lora or qlora, got '{}'{}", s.adapter,
@@ -97,8 +98,9 @@ Status check_fine_tune(FineTuneOptions& s, const Options& options, double adapte
   if (!(s.alpha > 0)) return error_at("lora_alpha", "expected a number above 0, got {}", s.alpha);
   if (s.sequence_len < 2) return error_at("sequence_len", "expected 2 or more, got {}", s.sequence_len);
   for (const auto& option : options.all())
-    if (option.seen) s.given.insert(s.given.end(), option.names.begin(), option.names.end());
-  if (s.has_adapter() && !options.given("--learning-rate")) s.common.loop.learning_rate = adapter_rate;
+    if (option.seen) s.given_options.insert(s.given_options.end(), option.names.begin(), option.names.end());
+  if (s.has_adapter() && !options.given("--learning-rate"))
+    s.common.loop.learning_rate = adapter_learning_rate;
   return Done{};
 }
 
@@ -139,8 +141,8 @@ Result<std::optional<AdapterConfig>> open_adapter(const FineTuneOptions& s, cons
 
 Result<ChatTemplate> find_template(FineTuneOptions& s, const LanguageModel& language) {
   if (!s.chat_template.empty()) {
-    MAKAR_TRY(s.used_template, read_file(s.chat_template, size_t{1} << 20));
-    return ChatTemplate::parse(s.used_template, s.chat_template);
+    MAKAR_TRY(s.saved_template, read_file(s.chat_template, size_t{1} << 20));
+    return ChatTemplate::parse(s.saved_template, s.chat_template);
   }
   if (language.chat_template()) return *language.chat_template();
   std::string end;
@@ -148,8 +150,8 @@ Result<ChatTemplate> find_template(FineTuneOptions& s, const LanguageModel& lang
     end = language.tokenizer().token(static_cast<uint32_t>(eos[0])).value_or("");
   say(s.common,
       "the model has no chat template: '### Instruction' and '### Response' are used, and saved with it");
-  s.used_template = ConversationEncoder::plain_template(end);
-  return ChatTemplate::parse(s.used_template, "built-in template");
+  s.saved_template = ConversationEncoder::plain_template(end);
+  return ChatTemplate::parse(s.saved_template, "built-in template");
 }
 
 Json tokenizer_config(const std::string& base_model, const Tokenizer& tokenizer) {

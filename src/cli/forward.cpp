@@ -33,7 +33,7 @@ int run_forward(const std::vector<std::string>& arguments) {
   declare_device(options, device_name);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
 
-  const auto compute = open_compute(device_name, threads);
+  const auto compute = open_device_option(device_name, threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   const auto loaded = load_model(resolve_model(model), {.exact = true});

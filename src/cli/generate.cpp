@@ -37,10 +37,11 @@ Result<std::vector<int64_t>> parse_ids(const std::string& text) {
 void print_speculation(const TextGenerationResult& result, const TextGenerationOptions& o) {
   if (!o.speculation.draft_model && !o.speculation.lookup) return;
   fmt::print(stderr, "makar: speculative decoding: {} of {} drafted tokens accepted{}, {} steps\n",
-             result.accepted, result.drafted,
-             result.drafted > 0 ? fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(result.accepted) /
-                                                                 static_cast<double>(result.drafted))
-                                : "",
+             result.accepted_tokens, result.drafted_tokens,
+             result.drafted_tokens > 0
+                 ? fmt::format(" ({:.0f} %)", 100.0 * static_cast<double>(result.accepted_tokens) /
+                                                  static_cast<double>(result.drafted_tokens))
+                 : "",
              result.steps);
 }
 
@@ -82,8 +83,8 @@ int run_ids(const LanguageModel& language, Device& device, std::vector<int64_t> 
     if (!images.ok()) return report(images.error());
     o.images = *images;
     if (language.spec().image_input)
-      if (const Status placed = o.images->place(language.spec(), prompt); !placed.ok())
-        return report(placed.error());
+      if (const Status expanded = o.images->expand_tokens(language.spec(), prompt); !expanded.ok())
+        return report(expanded.error());
   }
   static_cast<Decoding&>(o) = c.flags.generation;
   o.engine = engine, o.stop = language.stop_ids();

@@ -48,8 +48,8 @@ Json answer_json(const TextGenerationResult& result, const LanguageModel& langua
           {"usage",
            {{"prompt_tokens", result.prompt_tokens},
             {"steps", result.steps},
-            {"drafted", result.drafted},
-            {"accepted", result.accepted}}}};
+            {"drafted", result.drafted_tokens},
+            {"accepted", result.accepted_tokens}}}};
 }
 
 namespace {

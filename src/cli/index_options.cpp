@@ -14,7 +14,7 @@ void declare_index(Options& options, std::string& index, std::string& collection
 Result<std::shared_ptr<EmbeddingModel>> EmbeddingModel::open(const std::string& model,
                                                              const std::string& device, int64_t threads) {
   auto out = std::make_shared<EmbeddingModel>();
-  MAKAR_TRY(out->device_, open_compute(device, threads));
+  MAKAR_TRY(out->device_, open_device_option(device, threads));
   MAKAR_TRY(out->embedder_, Embedder::open(resolve_model(model), *out->device_));
   return out;
 }

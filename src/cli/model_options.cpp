@@ -25,7 +25,7 @@ void ModelOptions::declare_device(Options& options) {
       "compute in bf16 with sums in f32: faster on a GPU, half the memory, close to the results in f32");
 }
 
-Result<std::unique_ptr<Device>> open_compute(const std::string& device, int64_t threads) {
+Result<std::unique_ptr<Device>> open_device_option(const std::string& device, int64_t threads) {
   auto opened = open_device(device, static_cast<int>(threads));
   if (!opened.ok()) {
     Error error = opened.error();
@@ -35,9 +35,9 @@ Result<std::unique_ptr<Device>> open_compute(const std::string& device, int64_t 
   return opened;
 }
 
-Result<std::unique_ptr<Device>> open_compute(const std::string& device, ThreadPool& pool) {
+Result<std::unique_ptr<Device>> open_device_option(const std::string& device, ThreadPool& pool) {
   if (device == "cpu") return std::unique_ptr<Device>(std::make_unique<CpuDevice>(pool));
-  return open_compute(device, pool.threads());
+  return open_device_option(device, pool.threads());
 }
 
 namespace {

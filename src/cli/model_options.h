@@ -16,8 +16,8 @@ void declare_threads(Options& options, int64_t& threads);
 // "--device", under Performance.
 void declare_device(Options& options, std::string& device);
 // Errors: unknown devices, no GPU. The CPU has `threads` threads, 0 for one per core, or those of `pool`.
-Result<std::unique_ptr<Device>> open_compute(const std::string& device, int64_t threads);
-Result<std::unique_ptr<Device>> open_compute(const std::string& device, ThreadPool& pool);
+Result<std::unique_ptr<Device>> open_device_option(const std::string& device, int64_t threads);
+Result<std::unique_ptr<Device>> open_device_option(const std::string& device, ThreadPool& pool);
 
 // "-m --model" alone, for commands that read the files themselves; also accepted as the positional argument
 // `position`.
@@ -43,7 +43,7 @@ struct ModelOptions {
   // If no model is given, uses the one that comes with the program and prints a note about it.
   Status use_default();
   void declare_chat(Options& options);  // --chat-template
-  Result<std::unique_ptr<Device>> open_device() const { return open_compute(device, threads); }
+  Result<std::unique_ptr<Device>> open_device() const { return open_device_option(device, threads); }
 };
 
 // Opens the model and prints warnings about its files.

@@ -91,7 +91,7 @@ int run_net_autoencoder(const std::vector<std::string>& arguments) {
   if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   if (limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", limit)), 2;
   if (words < 1 || words > 65536) return report(error_at("--words", "must be 1 to 65536, got {}", words)), 2;
-  const auto compute = open_compute(out.device, out.threads);
+  const auto compute = open_device_option(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_examples_of(path, words, limit, {});
   if (!data.ok()) return report(data.error());

@@ -92,7 +92,7 @@ int run_net_gan(const std::vector<std::string>& arguments) {
   if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   if (command.limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", command.limit)), 2;
   if (const Status s = check(o); !s.ok()) return report(s.error()), 2;
-  const auto compute = open_compute(out.device, out.threads);
+  const auto compute = open_device_option(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto data = read_images(command.path, static_cast<size_t>(command.limit));
   if (!data.ok()) return report(data.error());

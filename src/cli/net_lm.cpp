@@ -33,7 +33,7 @@ int run_net_lm(const std::vector<std::string>& arguments) {
   if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
   if (samples < 0 || samples > 1000)
     return report(error_at("--samples", "must be 0 to 1000, got {}", samples)), 2;
-  const auto compute = open_compute(out.device, out.threads);
+  const auto compute = open_device_option(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   const auto sentences = read_sentences(paths);
   if (!sentences.ok()) return report(sentences.error());

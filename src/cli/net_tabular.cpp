@@ -119,7 +119,7 @@ int run_net_tabular(const std::vector<std::string>& arguments) {
   declare_net_training(options, o.training, out);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status s = check(o.training); !s.ok()) return report(s.error()), 2;
-  const auto compute = open_compute(out.device, out.threads);
+  const auto compute = open_device_option(out.device, out.threads);
   if (!compute.ok()) return report(compute.error());
   BadRecords bad, bad_validation;
   const auto rows = read_table(path, o.target, bad);

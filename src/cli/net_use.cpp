@@ -131,7 +131,7 @@ int run_net_run(const std::vector<std::string>& arguments) {
   options.positional("FILE", &path, "data as for training; the target column of a table is not needed");
   declare_threads(options, threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  const auto compute = open_compute("cpu", threads);
+  const auto compute = open_device_option("cpu", threads);
   if (!compute.ok()) return report(compute.error());
   const auto kind = kind_of(folder);
   if (!kind.ok()) return report(kind.error());
@@ -156,7 +156,7 @@ int run_net_sample(const std::vector<std::string>& arguments) {
   declare_threads(options, threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (count < 1 || count > 10000) return report(error_at("--count", "must be 1 to 10000, got {}", count)), 2;
-  const auto compute = open_compute("cpu", threads);
+  const auto compute = open_device_option("cpu", threads);
   if (!compute.ok()) return report(compute.error());
   const auto kind = kind_of(folder);
   if (!kind.ok()) return report(kind.error());

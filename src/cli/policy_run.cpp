@@ -112,7 +112,7 @@ void declare_policy(Options& o, PolicyRun& s) {
   o.add("--mask-truncated-completions", &s.policy.mask_truncated, "leave truncated answers out of the loss");
 }
 
-Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
+Status check_policy(PolicyRun& s, const Options& options, double adapter_learning_rate) {
   PolicyOptions& p = s.policy;
   const auto range = [](const char* key, int64_t value, int64_t low, int64_t high) -> Status {
     if (value >= low && value <= high) return Done{};
@@ -138,7 +138,7 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_rate) {
   p.activations = activations_of(s.common.loop);
   s.common.loop.no_dropout = true;  // with dropout, the trained policy would not be the sampled one
   for (const std::string& text : s.rewards) MAKAR_CHECK_OK(parse_reward_term(text));
-  return check_fine_tune(s, options, adapter_rate);
+  return check_fine_tune(s, options, adapter_learning_rate);
 }
 
 Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, ThreadPool& pool) {
@@ -183,10 +183,10 @@ int run_policy_command(const PolicyCommand& c, PolicyRun& s, Options& options,
                        const std::vector<std::string>& arguments) {
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   Status checked = c.check();
-  if (checked.ok()) checked = check_policy(s, options, c.adapter_rate);
+  if (checked.ok()) checked = check_policy(s, options, c.adapter_learning_rate);
   if (!checked.ok()) return report(checked.error()), 2;
   ThreadPool pool(static_cast<int>(s.common.threads));
-  const auto compute = open_compute(s.common.device, pool);
+  const auto compute = open_device_option(s.common.device, pool);
   if (!compute.ok()) return report(compute.error());
   const auto parts = open_policy(s, **compute, pool);
   if (!parts.ok()) return report(parts.error());
@@ -198,7 +198,7 @@ int run_policy(PolicyRun& s, PolicyParts& parts, Task& task, Device& device, con
   const Tokenizer& tokenizer = parts.language->tokenizer();
   return run_job({s.common, parts.language->loaded(), task, device, parts.adapter ? &*parts.adapter : nullptr,
                   &tokenizer, s.base_model, kind, command, parts.identity, s.base_model,
-                  tokenizer_config(s.base_model, tokenizer), s.used_template, std::move(others)});
+                  tokenizer_config(s.base_model, tokenizer), s.saved_template, std::move(others)});
 }
 
 }  // namespace makar

@@ -19,7 +19,7 @@ struct PolicyRun : FineTuneOptions {
 
 // The options of these commands that FineTuneOptions does not have.
 void declare_policy(Options& options, PolicyRun& s);
-Status check_policy(PolicyRun& s, const Options& options, double adapter_rate);
+Status check_policy(PolicyRun& s, const Options& options, double adapter_learning_rate);
 
 // The models and data of a run, opened from the options.
 struct PolicyParts {
@@ -39,7 +39,7 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
 // run_policy().
 struct PolicyCommand {
   const char* name;
-  double adapter_rate;  // learning rate if only an adapter is trained
+  double adapter_learning_rate;  // learning rate if only an adapter is trained
   std::function<Status()> check;
   std::function<int(PolicyParts& parts, Device& device, const std::string& command)> train;
 };

@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr double kPpoRate = 1e-6, kPpoAdapterRate = 1e-5;
+constexpr double kPpoLearningRate = 1e-6, kPpoAdapterLearningRate = 1e-5;
 
 struct Ppo : PolicyRun {
   std::string value_model;
@@ -128,7 +128,7 @@ int train(Ppo& s, PolicyParts& p, Device& device, const std::string& command) {
 
 int run_ppo(const std::vector<std::string>& arguments) {
   Ppo s;
-  s.common.loop.output_dir = "runs/ppo", s.common.loop.learning_rate = kPpoRate;
+  s.common.loop.output_dir = "runs/ppo", s.common.loop.learning_rate = kPpoLearningRate;
   s.common.loop.lr_scheduler = "linear", s.common.loop.eps = 1e-5, s.common.loop.logging_steps = 1;
   s.common.loop.gradient_accumulation_steps = 2;
   s.policy.group = 1, s.policy.steps_per_generation = 4, s.policy.iterations = 4;
@@ -142,7 +142,7 @@ int run_ppo(const std::vector<std::string>& arguments) {
     MAKAR_CHECK_OK(check_f32(s.common, "ppo"));
     return check_options(s);
   };
-  const PolicyCommand command{"ppo", kPpoAdapterRate, check,
+  const PolicyCommand command{"ppo", kPpoAdapterLearningRate, check,
                               [&](PolicyParts& parts, Device& device, const std::string& line) {
                                 return train(s, parts, device, line);
                               }};

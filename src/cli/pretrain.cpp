@@ -204,7 +204,7 @@ Result<PretrainTask> text_task(const Pretrain& p, Model& model, const Tokenizer&
 
 int train(Pretrain& p, const std::string& command) {
   ThreadPool pool(static_cast<int>(p.common.threads));
-  const auto compute = open_compute(p.common.device, pool);
+  const auto compute = open_device_option(p.common.device, pool);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   if (const Status s = make_folder(p.common.loop.output_dir); !s.ok()) return report(s.error());

@@ -98,7 +98,7 @@ Result<LoadedModel> apply_pruning(const PruneCommand& c, LoadedModel model, cons
 
 Status prune(const PruneCommand& c, PruneOutcome& out) {
   ThreadPool pool(static_cast<int>(c.threads));
-  MAKAR_TRY(const auto compute, open_compute(c.device, pool));
+  MAKAR_TRY(const auto compute, open_device_option(c.device, pool));
   Device& device = *compute;
   if (!is_file(c.from + "/config.json"))
     return error_of(

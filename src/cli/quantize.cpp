@@ -33,7 +33,7 @@ struct Sizes {
 };
 Sizes sizes_of(const GgufModel& model) {
   Sizes s;
-  for (const GgufSource& t : model.tensors) {
+  for (const GgufTensorSource& t : model.tensors) {
     s.bytes += static_cast<double>(bytes_of(t.dtype, t.shape.count()));
     s.weights += static_cast<double>(t.shape.count());
   }
@@ -49,7 +49,7 @@ struct Outcome {
 // The matrices of the layers with at least 2 zeros in every 4 weights.
 Result<std::set<std::string>> sparse_tensors(const QuantizeCommand& c, const GgufModel& model) {
   std::set<std::string> out;
-  for (const GgufSource& t : model.tensors) {
+  for (const GgufTensorSource& t : model.tensors) {
     if (!may_be_quantized(t) || t.shape.rank() != 2 || t.name.find("blk.") == std::string::npos) continue;
     MAKAR_TRY(const Tensor values, t.make());
     if (is_two_of_four(dequantized(values))) out.insert(t.name);
@@ -68,8 +68,8 @@ Status write(const QuantizeCommand& c, GgufModel& model, ThreadPool& pool, const
   if (mix.name() == "q8_24") {
     MAKAR_TRY(const auto sparse, sparse_tensors(c, model));
     retype(
-        model, [&](const GgufSource& t) { return sparse.contains(t.name) ? DType::kQ8_24 : mix(t); }, pool,
-        calibration);
+        model, [&](const GgufTensorSource& t) { return sparse.contains(t.name) ? DType::kQ8_24 : mix(t); },
+        pool, calibration);
   } else {
     retype(model, mix, pool, calibration);
   }
@@ -80,7 +80,7 @@ Status write(const QuantizeCommand& c, GgufModel& model, ThreadPool& pool, const
         "makar: warning: the file grows: {} has {:.2f} bits per weight, {} takes {:.2f}, and lost precision "
         "is not restored; quantize the original weights instead\n",
         c.from, out.before.bits(), c.type, out.after.bits());
-  for (const GgufSource& t : model.tensors) out.types[name(t.dtype)] += 1;
+  for (const GgufTensorSource& t : model.tensors) out.types[name(t.dtype)] += 1;
   model.fields.set("general.file_type", GgufValue::u32(static_cast<uint32_t>(file_type(mix.name()))));
   model.fields.set("general.quantization_version", GgufValue::u32(2));
   Progress progress(c.json);
@@ -94,7 +94,7 @@ Status write(const QuantizeCommand& c, GgufModel& model, ThreadPool& pool, const
 
 Status quantize(const QuantizeCommand& c, Outcome& out) {
   ThreadPool pool(static_cast<int>(c.threads));
-  MAKAR_TRY(const std::unique_ptr<Device> opened, open_compute(c.device, pool));
+  MAKAR_TRY(const std::unique_ptr<Device> opened, open_device_option(c.device, pool));
   Device& device = *opened;
   MAKAR_TRY(GgufModel model, open_as_gguf(c.from, {c.tokenizer}));
   MAKAR_CHECK_OK(Mix::find(c.type, model.fields, model.tensors));  // fail early on an unknown name

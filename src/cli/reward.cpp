@@ -16,7 +16,7 @@ int run_reward_quality(const std::vector<std::string>& arguments);  // reward_qu
 
 namespace {
 
-constexpr double kRewardAdapterRate = 1e-4;
+constexpr double kRewardAdapterLearningRate = 1e-4;
 
 struct Reward : FineTuneOptions {
   double margin = 0, centring = 0;
@@ -83,7 +83,7 @@ Status write_calibration(const Reward& s, const RewardTask& task) {
 }
 
 int train(Reward& s, const std::string& command) {
-  const auto compute = open_compute(s.common.device, s.common.threads);
+  const auto compute = open_device_option(s.common.device, s.common.threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   LanguageModelOptions model_options;
@@ -107,11 +107,11 @@ int train(Reward& s, const std::string& command) {
                   s.common.loop.micro_batch_size, seed);
   const Tokenizer* tokenizer = language->has_tokenizer() ? &language->tokenizer() : nullptr;
   TrainJob job{
-      s.common,       *loaded,      task,
-      device,         nullptr,      tokenizer,
-      s.base_model,   "trained",    command,
-      identity,       s.base_model, tokenizer ? tokenizer_config(s.base_model, *tokenizer) : Json::object(),
-      s.used_template};
+      s.common,        *loaded,      task,
+      device,          nullptr,      tokenizer,
+      s.base_model,    "trained",    command,
+      identity,        s.base_model, tokenizer ? tokenizer_config(s.base_model, *tokenizer) : Json::object(),
+      s.saved_template};
   job.merge = s.has_adapter();
   const int code = run_job(job);
   if (code != 0 || s.common.lr_find) return code;
@@ -144,7 +144,7 @@ int run_reward(const std::vector<std::string>& arguments) {
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
   if (const Status ok = check_f32(s.common, "reward"); !ok.ok()) return report(ok.error());
   if (const Status checked = check_options(s); !checked.ok()) return report(checked.error()), 2;
-  if (const Status checked = check_fine_tune(s, options, kRewardAdapterRate); !checked.ok())
+  if (const Status checked = check_fine_tune(s, options, kRewardAdapterLearningRate); !checked.ok())
     return report(checked.error()), 2;
   if (s.adapter == "qlora")
     return report(error_of(Error::Kind::kUnsupported, "adapter",

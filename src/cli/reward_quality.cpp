@@ -40,7 +40,7 @@ Status keep_rated(Quality& s, bool names_set, const std::vector<double>& rating_
 }
 
 int train(Quality& s, bool names_set, const std::string& command) {
-  const auto compute = open_compute(s.common.device, s.common.threads);
+  const auto compute = open_device_option(s.common.device, s.common.threads);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   LanguageModelOptions model_options;
@@ -76,7 +76,7 @@ int train(Quality& s, bool names_set, const std::string& command) {
   QualityTask task(*loaded->model, std::move(*data), s.names, s.common.loop.micro_batch_size, seed);
   const Tokenizer& tokenizer = language->tokenizer();
   return run_job({s.common, *loaded, task, device, nullptr, &tokenizer, s.base_model, "trained", command,
-                  identity, s.base_model, tokenizer_config(s.base_model, tokenizer), s.used_template});
+                  identity, s.base_model, tokenizer_config(s.base_model, tokenizer), s.saved_template});
 }
 
 }  // namespace

@@ -220,7 +220,7 @@ int run_search(const std::vector<std::string>& arguments) {
   std::unique_ptr<Device> device;
   std::unique_ptr<Reranker> reranker;
   if (!c.search.rerank.empty()) {
-    auto compute = open_compute(c.device, c.threads);
+    auto compute = open_device_option(c.device, c.threads);
     if (!compute.ok()) return report(compute.error());
     device = std::move(*compute);
     auto opened = Reranker::open(resolve_model(c.search.rerank), *device);

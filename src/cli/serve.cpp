@@ -121,9 +121,9 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
     MAKAR_TRY(const std::string base, base_of(job));
     const Json& settings = job["hyperparameters"];
     const bool pairs = job["method"]["type"] == "dpo";
-    constexpr double kDpoJobRate = 1e-5, kSftJobRate = 2e-4;
-    const double rate =
-        (pairs ? kDpoJobRate : kSftJobRate) * settings["learning_rate_multiplier"].get<double>();
+    constexpr double kDpoJobLearningRate = 1e-5, kSftJobLearningRate = 2e-4;
+    const double rate = (pairs ? kDpoJobLearningRate : kSftJobLearningRate) *
+                        settings["learning_rate_multiplier"].get<double>();
     std::vector<std::string> words = {"/proc/self/exe",
                                       pairs ? "dpo" : "sft",
                                       "-m",

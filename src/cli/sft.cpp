@@ -17,7 +17,7 @@ namespace makar {
 namespace {
 
 // The usual learning rate for adapters is ten times that of full fine-tuning: the adapter starts at zero.
-constexpr double kAdapterRate = 2e-4;
+constexpr double kSftAdapterLearningRate = 2e-4;
 
 struct Sft : FineTuneOptions {
   bool train_on_inputs = false, sample_packing = false;
@@ -123,7 +123,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
 
 int train(Sft& s, const std::string& command) {
   ThreadPool pool(static_cast<int>(s.common.threads));
-  const auto compute = open_compute(s.common.device, pool);
+  const auto compute = open_device_option(s.common.device, pool);
   if (!compute.ok()) return report(compute.error());
   Device& device = **compute;
   auto language = load_base(s, device, pool);
@@ -165,7 +165,7 @@ int train(Sft& s, const std::string& command) {
                   identity,
                   s.base_model,
                   tokenizer_config(s.base_model, tokenizer),
-                  s.used_template,
+                  s.saved_template,
                   {},
                   *round});
 }
@@ -181,7 +181,8 @@ int run_sft(const std::vector<std::string>& arguments) {
                   "makar sft --base-model DIR --datasets chats.jsonl --adapter lora -o runs/mine");
   declare(options, s);
   if (const auto code = parse_training(options, arguments, s.common)) return *code;
-  if (const Status c = check_fine_tune(s, options, kAdapterRate); !c.ok()) return report(c.error()), 2;
+  if (const Status c = check_fine_tune(s, options, kSftAdapterLearningRate); !c.ok())
+    return report(c.error()), 2;
   return train(s, command_line("sft", arguments));
 }
 

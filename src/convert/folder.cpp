@@ -12,7 +12,7 @@ namespace {
 
 bool has_blocks(const WeightFiles& files) {
   for (const std::string& name : files.names())
-    if (is_block(files.entry(name)->dtype) || files.is_packed(name)) return true;
+    if (is_block(files.entry(name)->dtype) || files.is_prequantized(name)) return true;
   return false;
 }
 

@@ -39,7 +39,7 @@ Result<GgufModel> from_folder(const ModelSource& source, const std::string& toke
   MAKAR_TRY(out.tensors, gguf_sources(loaded));
   // The sources refer to the model: keep it alive.
   const auto owner = std::make_shared<LoadedModel>(std::move(loaded));
-  for (GgufSource& t : out.tensors) t.make = [owner, make = t.make] { return make(); };
+  for (GgufTensorSource& t : out.tensors) t.make = [owner, make = t.make] { return make(); };
   MAKAR_TRY(const bool found, put_tokenizer(tokenizer, owner->model->spec(), out.fields));
   if (!found) out.warnings.push_back(tokenizer + ": has no tokenizer; the file will have none");
   if (out.fields.find("tokenizer.huggingface.json"))
@@ -86,9 +86,9 @@ Result<GgufModel> open_as_gguf(const std::string& path, const OpenOptions& optio
   return out;
 }
 
-void retype(GgufModel& model, const std::function<DType(const GgufSource&)>& type, ThreadPool& pool,
+void retype(GgufModel& model, const std::function<DType(const GgufTensorSource&)>& type, ThreadPool& pool,
             const Calibration* calibration) {
-  for (GgufSource& t : model.tensors) {
+  for (GgufTensorSource& t : model.tensors) {
     const DType to = type(t);
     if (to == t.dtype) continue;
     t.make = [make = t.make, to, name = t.name, &pool, calibration]() -> Result<Tensor> {

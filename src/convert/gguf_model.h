@@ -14,7 +14,7 @@ namespace makar {
 
 struct GgufModel {
   GgufFields fields;
-  std::vector<GgufSource> tensors;
+  std::vector<GgufTensorSource> tensors;
   std::vector<std::string> warnings;
 };
 
@@ -30,7 +30,7 @@ bool is_checkpoint(const std::string& path);  // NAME.bin
 // Changes the types of the tensors; `type` chooses one per tensor. A tensor of another type is dequantized to
 // f32 and encoded. A calibration weights the errors; where it has x^T x, block types are rounded by
 // encode_gptq. `pool` and `calibration` must live until the file is written.
-void retype(GgufModel& model, const std::function<DType(const GgufSource&)>& type, ThreadPool& pool,
+void retype(GgufModel& model, const std::function<DType(const GgufTensorSource&)>& type, ThreadPool& pool,
             const Calibration* calibration = nullptr);
 
 // "general.file_type" of a mix: "f16" is 1, "q4_k_m" 15; -1 for an unknown mix.

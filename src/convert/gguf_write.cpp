@@ -49,17 +49,17 @@ Result<GgufFields> gguf_fields(const LoadedModel& loaded) {
   return fields;
 }
 
-Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded) {
+Result<std::vector<GgufTensorSource>> gguf_sources(const LoadedModel& loaded) {
   const Model& model = *loaded.model;
   MAKAR_TRY(const GgufSection* section, section_of(loaded));
-  std::vector<GgufSource> out;
+  std::vector<GgufTensorSource> out;
   for (const NamedSlice& slice : expand(section->names(model.spec()), model.parameters())) {
     const DType type =
         slice.offset != 0 || slice.negative_exp ? DType::kF32 : slice.parameters[0]->value.dtype();
     out.push_back({slice.tensor_name, type, slice.shape(), [slice]() -> Result<Tensor> {
                      std::vector<Tensor> parts;
                      for (const Parameter* p : slice.parameters) parts.push_back(p->value);
-                     return join(parts, slice);
+                     return join_tensors(parts, slice);
                    }});
   }
   for (const NamedTensor& factors : gguf_rope_tensors(model.spec()))

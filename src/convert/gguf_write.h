@@ -12,6 +12,6 @@ Result<GgufFields> gguf_fields(const LoadedModel& loaded);
 
 // The tensors under GGUF's names, each computed when it is written, in the type of the model. Weights that
 // GGUF has no name for (BERT's pooler) are omitted.
-Result<std::vector<GgufSource>> gguf_sources(const LoadedModel& loaded);
+Result<std::vector<GgufTensorSource>> gguf_sources(const LoadedModel& loaded);
 
 }  // namespace makar

@@ -71,7 +71,7 @@ void add_normal_test(const ComparedScore::ModelScore& first, ComparedScore::Mode
 
 }  // namespace
 
-Result<EvaluatedModel> parse_evaluated(const std::string& text, const std::string& place) {
+Result<EvaluatedModel> parse_evaluated_model(const std::string& text, const std::string& place) {
   EvaluatedModel out;
   out.name = place;
   MAKAR_TRY(out.results, parse_json(text, place));
@@ -80,10 +80,10 @@ Result<EvaluatedModel> parse_evaluated(const std::string& text, const std::strin
   return out;
 }
 
-Result<EvaluatedModel> read_evaluated(const std::string& path) {
+Result<EvaluatedModel> read_evaluated_model(const std::string& path) {
   const OutputFiles files(path);
   MAKAR_TRY(const std::string text, read_file(files.results, kMaxResultsBytes));
-  MAKAR_TRY(EvaluatedModel out, parse_evaluated(text, files.results));
+  MAKAR_TRY(EvaluatedModel out, parse_evaluated_model(text, files.results));
   out.folder = files.folder;
   out.name = path.ends_with("/") ? path.substr(0, path.size() - 1) : path;
   return out;

@@ -13,9 +13,9 @@ struct EvaluatedModel {
   Json results;  // the content of results.json
   std::string folder;
 };
-Result<EvaluatedModel> parse_evaluated(const std::string& text, const std::string& place);
+Result<EvaluatedModel> parse_evaluated_model(const std::string& text, const std::string& place);
 // A folder with results.json, or a file.
-Result<EvaluatedModel> read_evaluated(const std::string& path);
+Result<EvaluatedModel> read_evaluated_model(const std::string& path);
 
 // One score of all models. Differences are relative to the first model.
 struct ComparedScore {

@@ -18,9 +18,9 @@ void append_text(std::string& out, const std::string& text) {
   out += text;
 }
 
-Status check_sources(const std::string& path, const std::vector<GgufSource>& tensors) {
+Status check_sources(const std::string& path, const std::vector<GgufTensorSource>& tensors) {
   std::set<std::string_view> seen;
-  for (const GgufSource& t : tensors) {
+  for (const GgufTensorSource& t : tensors) {
     const auto refuse = [&](const std::string& why) {
       return error_of(Error::Kind::kUnsupported, path, "tensor {} {}", quote(t.name), why);
     };
@@ -37,7 +37,8 @@ Status check_sources(const std::string& path, const std::vector<GgufSource>& ten
 
 size_t padded(size_t bytes, size_t alignment) { return (bytes + alignment - 1) / alignment * alignment; }
 
-std::string gguf_header(const GgufFields& fields, const std::vector<GgufSource>& tensors, size_t alignment) {
+std::string gguf_header(const GgufFields& fields, const std::vector<GgufTensorSource>& tensors,
+                        size_t alignment) {
   std::string out = "GGUF";
   append_number(out, uint32_t{3});
   append_number(out, static_cast<uint64_t>(tensors.size()));
@@ -48,7 +49,7 @@ std::string gguf_header(const GgufFields& fields, const std::vector<GgufSource>&
     out += value.payload();
   }
   size_t at = 0;
-  for (const GgufSource& t : tensors) {
+  for (const GgufTensorSource& t : tensors) {
     append_text(out, t.name);
     append_number(out, static_cast<uint32_t>(t.shape.rank()));
     for (int i = t.shape.rank() - 1; i >= 0; --i) append_number(out, static_cast<uint64_t>(t.shape[i]));
@@ -64,7 +65,8 @@ std::string gguf_header(const GgufFields& fields, const std::vector<GgufSource>&
 
 std::string gguf_bytes(const GgufFields& fields) { return gguf_header(fields, {}, kGgufDefaultAlignment); }
 
-Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors) {
+Status write_gguf(const std::string& path, const GgufFields& fields,
+                  const std::vector<GgufTensorSource>& tensors) {
   MAKAR_CHECK_OK(check_sources(path, tensors));
   const int64_t requested = fields.integer("general.alignment").value_or(int64_t{kGgufDefaultAlignment});
   check(requested >= 8 && requested <= 1 << 20 && (requested & (requested - 1)) == 0,
@@ -73,7 +75,7 @@ Status write_gguf(const std::string& path, const GgufFields& fields, const std::
   MAKAR_TRY(FileWriter writer, FileWriter::open(path));
   MAKAR_CHECK_OK(writer.write(gguf_header(fields, tensors, alignment)));
   const std::string zeros(alignment, '\0');
-  for (const GgufSource& source : tensors) {
+  for (const GgufTensorSource& source : tensors) {
     MAKAR_TRY(const Tensor t, source.make());
     check(t.dtype() == source.dtype && t.shape() == source.shape,
           "tensor differs from its description: " + source.name);

@@ -10,7 +10,7 @@
 namespace makar {
 
 // A tensor that is computed only when it is written, so that a model need not be in memory twice.
-struct GgufSource {
+struct GgufTensorSource {
   std::string name;
   DType dtype;
   Shape shape;                           // rows first
@@ -21,6 +21,7 @@ struct GgufSource {
 std::string gguf_bytes(const GgufFields& fields);
 
 // Data is aligned to "general.alignment" of the fields, or to 32 bytes.
-Status write_gguf(const std::string& path, const GgufFields& fields, const std::vector<GgufSource>& tensors);
+Status write_gguf(const std::string& path, const GgufFields& fields,
+                  const std::vector<GgufTensorSource>& tensors);
 
 }  // namespace makar

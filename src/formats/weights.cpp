@@ -202,48 +202,49 @@ Result<Tensor> WeightFiles::stored_tensor(const std::string& name) const {
                   names_.size() <= kMaxNamesToSuggest ? did_you_mean(name, names_) : "");
 }
 
-Status WeightFiles::unpack(const PackedScheme& scheme) {
-  MAKAR_TRY(packed_, find_packed(
-                         scheme, names_, [&](const std::string& n) { return stored_entry(n); }, place_));
+Status WeightFiles::combine_prequantized(const PrequantizedScheme& scheme) {
+  MAKAR_TRY(prequantized_,
+            find_prequantized(
+                scheme, names_, [&](const std::string& n) { return stored_entry(n); }, place_));
   scheme_ = scheme;
   std::set<std::string> parts;
-  for (auto& [name, matrix] : packed_) {
+  for (auto& [name, matrix] : prequantized_) {
     if (const auto state = matrix.parts.find("state"); state != matrix.parts.end()) {
       MAKAR_TRY(const Tensor text, stored_tensor(state->second));
       MAKAR_TRY(matrix.shape, four_bit_shape(text, place_ + ": " + state->second));
     }
-    packed_entries_[name] = {DType::kF32, matrix.shape, 0, 0};
+    prequantized_entries_[name] = {DType::kF32, matrix.shape, 0, 0};
     for (const auto& [role, part] : matrix.parts) parts.insert(part);
   }
   std::erase_if(names_, [&](const std::string& n) { return parts.count(n) != 0; });
-  for (const auto& [name, matrix] : packed_) names_.push_back(name);
+  for (const auto& [name, matrix] : prequantized_) names_.push_back(name);
   return Done{};
 }
 
 const TensorFile::Entry* WeightFiles::entry(const std::string& name) const {
-  const auto it = packed_entries_.find(name);
-  return it != packed_entries_.end() ? &it->second : stored_entry(name);
+  const auto it = prequantized_entries_.find(name);
+  return it != prequantized_entries_.end() ? &it->second : stored_entry(name);
 }
 
 Result<Tensor> WeightFiles::tensor(const std::string& name) const {
-  const auto it = packed_.find(name);
-  if (it == packed_.end()) return stored_tensor(name);
+  const auto it = prequantized_.find(name);
+  if (it == prequantized_.end()) return stored_tensor(name);
   std::map<std::string, Tensor> parts;
   for (const auto& [role, part] : it->second.parts) {
     MAKAR_TRY(Tensor t, stored_tensor(part));
     parts[role] = std::move(t);
   }
-  return decode_packed(*scheme_, it->second, parts, place_of(name));
+  return decode_prequantized(*scheme_, it->second, parts, place_of(name));
 }
 
 std::string WeightFiles::type_of(const std::string& name) const {
-  const auto it = packed_.find(name);
-  return it == packed_.end() ? makar::name(stored_entry(name)->dtype) : it->second.type;
+  const auto it = prequantized_.find(name);
+  return it == prequantized_.end() ? makar::name(stored_entry(name)->dtype) : it->second.type;
 }
 
 const std::string& WeightFiles::place_of(const std::string& name) const {
-  if (const auto packed = packed_.find(name); packed != packed_.end() && !where_.count(name))
-    return place_of(packed->second.parts.begin()->second);
+  if (const auto found = prequantized_.find(name); found != prequantized_.end() && !where_.count(name))
+    return place_of(found->second.parts.begin()->second);
   const auto it = where_.find(name);
   return it == where_.end() || gguf_ ? place_ : files_[it->second]->place();
 }

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "formats/gguf.h"
-#include "formats/packed.h"
+#include "formats/prequantized.h"
 #include "formats/safetensors.h"
 #include "formats/safetensors_writer.h"
 
@@ -20,8 +20,8 @@ class WeightFiles {
   static WeightFiles of(Gguf::File file);
   // Whether the folder has weight files in a format that is read here, valid or not.
   static bool present(const std::string& folder);
-  // Replaces the tensors of packed matrices by the matrices, which tensor() decodes.
-  Status unpack(const PackedScheme& scheme);
+  // Replaces the tensors of prequantized matrices by the matrices, which tensor() decodes.
+  Status combine_prequantized(const PrequantizedScheme& scheme);
 
   const std::string& place() const { return place_; }  // the file, or the index
   const std::vector<std::string>& names() const { return names_; }
@@ -31,8 +31,8 @@ class WeightFiles {
   // The file with a tensor, for messages; place() when there is none.
   const std::string& place_of(const std::string& name) const;
   size_t total_bytes() const;
-  // Whether tensor() decodes a packed matrix, which is always [out, in].
-  bool is_packed(const std::string& name) const { return packed_.count(name) != 0; }
+  // Whether tensor() decodes a prequantized matrix, which is always [out, in].
+  bool is_prequantized(const std::string& name) const { return prequantized_.count(name) != 0; }
   std::string type_of(const std::string& name) const;  // "bf16", "gptq, 4 bits"
   const Gguf* gguf() const { return gguf_.get(); }     // null for a folder
 
@@ -48,9 +48,9 @@ class WeightFiles {
   std::vector<TensorFile::Entry> gguf_entries_;  // in the order of names_
   std::vector<std::string> names_;
   std::map<std::string, size_t> where_;  // tensor name to its index in files_ or gguf_entries_
-  std::optional<PackedScheme> scheme_;
-  PackedMatrices packed_;
-  std::map<std::string, TensorFile::Entry> packed_entries_;
+  std::optional<PrequantizedScheme> scheme_;
+  PrequantizedMatrices prequantized_;
+  std::map<std::string, TensorFile::Entry> prequantized_entries_;
 };
 
 // Writes one file when the tensors fit into max_shard_bytes, else shards in the given order and their index.

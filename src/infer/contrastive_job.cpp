@@ -81,7 +81,7 @@ bool ContrastiveJob::append(int64_t token) {
     answer.finish = Finish::kLength;
   else if (request_.deadline_passed())
     answer.finish = Finish::kTime;
-  return answer.finish == Finish::kNone;
+  return answer.finish == Finish::kUnfinished;
 }
 
 // Forks the branch `from` once per candidate token.

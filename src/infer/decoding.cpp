@@ -72,7 +72,7 @@ Status check_decoding(const Decoding& o) {
 }
 
 // Checks that images are given if the model or an image token of the prompt needs them, and only to a model
-// that reads images. ImageInputs::place compares their number with that of the image tokens.
+// that reads images. ImageInputs::expand_tokens compares their number with that of the image tokens.
 static Status check_images(const ModelSpec& spec, const std::vector<int64_t>& prompt,
                            const ImageInputs* images) {
   if (!spec.reads_images()) {
@@ -143,7 +143,7 @@ std::shared_ptr<DecodingJob> make_job(const Model& model, const ContextOptions& 
   shared.sampler = o.sampler;
   if (!o.ignore_eos) shared.stop = std::move(stop);
   if (o.min_new_tokens > 0)
-    shared.sampler.masked = shared.stop,
+    shared.sampler.masked_until_min_length = shared.stop,
     shared.sampler.min_length = static_cast<int64_t>(shared.prompt.size()) + o.min_new_tokens;
   if (o.max_time > 0)
     shared.deadline =

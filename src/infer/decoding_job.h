@@ -9,7 +9,7 @@
 namespace makar {
 
 // Why an answer ended: stop id, length limit, caller, deadline, low-probability token.
-enum class Finish { kNone, kStop, kLength, kCaller, kTime, kLowProbability };
+enum class Finish { kUnfinished, kStop, kLength, kStoppedByCaller, kTime, kLowProbability };
 
 struct DecodingRequest {
   using Clock = std::chrono::steady_clock;
@@ -34,7 +34,7 @@ struct GeneratedToken {
 
 struct Answer {
   std::vector<GeneratedToken> tokens;  // generated tokens, stop id included
-  Finish finish = Finish::kNone;
+  Finish finish = Finish::kUnfinished;
   double score = 0;  // set by beam search and best-of
 
   std::vector<int64_t> ids() const;

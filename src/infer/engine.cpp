@@ -54,7 +54,7 @@ void pass_states(Context& ctx, const Tensor& hidden, const std::vector<NeededRow
   const size_t width = static_cast<size_t>(hidden.dim(1));
   const auto wants_states = [](const NeededRow& w) { return w.job->wants_states(); };
   if (std::none_of(needed.begin(), needed.end(), wants_states)) return;
-  const Tensor states = ops::widened(ctx, hidden).host();
+  const Tensor states = ops::cast_to_f32(ctx, hidden).host();
   for (const NeededRow& w : needed)
     if (wants_states(w))
       w.job->on_hidden(w.branch, w.index, states.span().subspan(static_cast<size_t>(w.row) * width, width));

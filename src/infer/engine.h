@@ -32,8 +32,8 @@ struct EngineOptions {
 };
 
 struct EngineStats {
-  int64_t steps = 0, rows = 0;        // forward passes, and the rows they computed
-  int64_t reused = 0, preempted = 0;  // tokens found in the prefix cache, preemptions
+  int64_t steps = 0, rows = 0;                 // forward passes, and the rows they computed
+  int64_t reused_tokens = 0, preemptions = 0;  // reused: found in the prefix cache
 };
 
 // Snapshot of a sequence in the cache, for monitoring.

@@ -51,8 +51,8 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
                                   : prefixes_.find(salt(job, branch), reusable_tokens);
     branch.slot = cache_.adopt(pages);
     branch.cached = cache_.length(*branch.slot);
-    stats_.reused += branch.cached;
-    if (!job.reused) job.reused = branch.cached;
+    stats_.reused_tokens += branch.cached;
+    if (!job.reused_tokens) job.reused_tokens = branch.cached;
     return true;
   }
   const size_t slot = cache_.add();
@@ -81,7 +81,7 @@ bool Engine::assign_slot(Job& job, Branch& branch, std::vector<ScheduledRows>& s
     }
   }
   branch.slot = slot;
-  if (!job.reused) job.reused = 0;
+  if (!job.reused_tokens) job.reused_tokens = 0;
   return true;
 }
 
@@ -98,7 +98,7 @@ bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Scheduled
     bool any_preempted = false;
     for (size_t i = 0; i < (*it)->branches.size(); ++i) any_preempted |= preempt_branch(**it, i);
     if (!any_preempted) continue;
-    ++stats_.preempted;
+    ++stats_.preemptions;
     return true;
   }
   if (!job.independent_branches()) return false;
@@ -108,7 +108,7 @@ bool Engine::preempt_after(Job& job, const Branch& branch, std::vector<Scheduled
       if (unshared_only ? !has_unshared_page(cache_, job.branches[i]) : &branch != &job.branches.front())
         continue;
       if (!preempt_branch(job, i)) continue;
-      ++stats_.preempted;
+      ++stats_.preemptions;
       return true;
     }
   return false;
@@ -154,7 +154,7 @@ void Engine::free_slots(int64_t& used_slots) {
       used_slots -= branch.slot ? 1 : 0;
       Job::preempt(cache_, branch);
     }
-    ++stats_.preempted;
+    ++stats_.preemptions;
   }
 }
 

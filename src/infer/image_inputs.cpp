@@ -28,7 +28,7 @@ ImageInputs::ImageInputs(const ModelSpec& spec, Tensor image_pixels) : pixels(st
   }
 }
 
-Status ImageInputs::place(const ModelSpec& spec, std::vector<int64_t>& prompt) {
+Status ImageInputs::expand_tokens(const ModelSpec& spec, std::vector<int64_t>& prompt) {
   const int64_t token = spec.image_input->token, count = pixels.dim(0), per_image = spec.image_tokens();
   const int64_t token_count = std::count(prompt.begin(), prompt.end(), token);
   if (token_count != count && token_count != count * per_image)
@@ -61,7 +61,7 @@ void ImageInputs::compute(const Model& model, Device& device, int32_t adapter) {
   const std::vector<int32_t> adapters(static_cast<size_t>(batch.rows()), adapter);
   if (adapter >= 0) ctx.row_adapters = adapters;
   ForwardContext f{ctx};
-  features = ops::widened(ctx, model.image_rows(f, batch));
+  features = ops::cast_to_f32(ctx, model.image_rows(f, batch));
 }
 
 }  // namespace makar

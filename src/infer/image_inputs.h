@@ -12,7 +12,7 @@ struct ImageInputs {
 
   // Models whose decoder reads images: repeats each image token of a prompt once per row of the image, and
   // stores their positions in `rows`. A prompt that already has all of them is not changed.
-  Status place(const ModelSpec& spec, std::vector<int64_t>& prompt);
+  Status expand_tokens(const ModelSpec& spec, std::vector<int64_t>& prompt);
   // The tokens with image tokens replaced by hashes of the images: equal hashes mean equal rows.
   std::vector<int64_t> keyed(std::span<const int64_t> tokens) const;
   // Computes the rows once, with the request's adapter (-1: none); the engine calls it.

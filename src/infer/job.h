@@ -62,7 +62,7 @@ class Job {
   int32_t adapter = -1;                 // index of the adapter; -1: none
   int64_t priority = 0;                 // higher values are scheduled first
   int64_t turn = 0;                     // set by the engine: order among jobs of the same priority
-  std::optional<int64_t> reused;        // prefix tokens found in the cache when the job got its first slot
+  std::optional<int64_t> reused_tokens;  // prefix tokens found in the cache when the job got its first slot
   std::optional<Error> error;
 
  protected:

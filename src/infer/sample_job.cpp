@@ -57,7 +57,7 @@ void SampleJob::append(State& state, int64_t token, std::span<const float> logit
   state.chosen.push_back(token);
   const auto finish = [&](Finish reason) { answer.finish = reason, state.finished = true; };
   if (request_.on_token && !request_.on_token(static_cast<int64_t>(state.answer), generated))
-    finish(Finish::kCaller);
+    finish(Finish::kStoppedByCaller);
   if (request_.stops(token)) return finish(Finish::kStop);
   if (state.finished) return;
   if (static_cast<int64_t>(answer.tokens.size()) >= request_.max_new_tokens) return finish(Finish::kLength);
@@ -77,7 +77,7 @@ void SampleJob::on_logits(size_t index, int64_t at, std::span<const float> logit
   if (error) return;
   const bool has_draft = at + 1 < branch.length();
   if (has_draft && branch.tokens[static_cast<size_t>(at + 1)] == next)
-    ++accepted_;
+    ++accepted_tokens_;
   else
     state.draft_rejected = true;
   append(state, next, logits);
@@ -106,7 +106,7 @@ void SampleJob::draft(State& state, Branch& branch) {
   if (request_.window > 0) max = std::min(max, request_.window - branch.length());
   if (max < 1) return;
   const auto drafts = request_.drafter->draft(branch.tokens, max);
-  drafted_ += static_cast<int64_t>(drafts.size());
+  drafted_tokens_ += static_cast<int64_t>(drafts.size());
   branch.tokens.insert(branch.tokens.end(), drafts.begin(), drafts.end());
 }
 

@@ -25,8 +25,8 @@ class SampleJob : public DecodingJob {
   bool blocked(size_t branch) override;
   bool independent_branches() const override { return true; }
 
-  int64_t drafted() const { return drafted_; }
-  int64_t accepted() const { return accepted_; }
+  int64_t drafted_tokens() const { return drafted_tokens_; }
+  int64_t accepted_tokens() const { return accepted_tokens_; }
 
  private:
   // State of a branch besides its tokens.
@@ -49,7 +49,7 @@ class SampleJob : public DecodingJob {
   std::vector<State> states_;
   std::vector<float> scratch_;
   std::vector<float> prompt_logits_;  // after the last prompt token, shared by all answers
-  int64_t drafted_ = 0, accepted_ = 0;
+  int64_t drafted_tokens_ = 0, accepted_tokens_ = 0;
 };
 
 }  // namespace makar

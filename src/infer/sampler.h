@@ -46,7 +46,7 @@ struct SamplerOptions {
   std::vector<int64_t> dry_breakers = {};                   // tokens that break a repetition for DRY
   int64_t prompt_tokens = 0;  // presence and frequency penalties count only tokens after these
   // Ids that are masked until the sequence, prompt included, has min_length tokens.
-  std::vector<int64_t> masked = {};
+  std::vector<int64_t> masked_until_min_length = {};
   int64_t min_length = 0;
 };
 

@@ -102,7 +102,8 @@ namespace makar {
 // Measured limits of a machine: memory bytes per second and arithmetic operations per second (a multiply-add
 // counts as two).
 struct MachineLimits {
-  double bytes = 0, f32 = 0, int8 = 0;  // int8: 0 if unknown
+  double bytes_per_second = 0, f32_operations_per_second = 0;
+  double int8_operations_per_second = 0;  // 0 if unknown
 };
 
 class Device {

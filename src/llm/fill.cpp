@@ -11,8 +11,8 @@ std::string mask_token(const LanguageModel& language) {
   return "";
 }
 
-Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, const std::string& text,
-                              int64_t top) {
+Result<std::vector<MaskPrediction>> fill(Engine& engine, const LanguageModel& language,
+                                         const std::string& text, int64_t top) {
   const ModelSpec& spec = language.spec();
   if (spec.head.kind != HeadKind::kMaskedLm && spec.head.kind != HeadKind::kPretraining)
     return error_of(Error::Kind::kUnsupported, "fill",
@@ -25,11 +25,12 @@ Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, con
                     "{} tokens are more than the model's {} positions; shorten the text", ids.size(),
                     spec.max_positions);
   const int64_t id = *language.tokenizer().id(mask);
-  std::vector<Gap> gaps;
+  std::vector<MaskPrediction> predictions;
   std::vector<int64_t> rows;
   for (size_t i = 0; i < ids.size(); ++i)
-    if (ids[i] == id) gaps.push_back({static_cast<int64_t>(i), {}}), rows.push_back(static_cast<int64_t>(i));
-  if (gaps.empty()) return error_at("fill", "the text has no {} to fill", mask);
+    if (ids[i] == id)
+      predictions.push_back({static_cast<int64_t>(i), {}}), rows.push_back(static_cast<int64_t>(i));
+  if (predictions.empty()) return error_at("fill", "the text has no {} to fill", mask);
   const auto job = std::make_shared<EncodeJob>(ids);
   engine.submit(job);
   while (!job->done() && engine.step()) {
@@ -39,11 +40,11 @@ Result<std::vector<Gap>> fill(Engine& engine, const LanguageModel& language, con
   const Tensor states = job->states().to(engine.device().memory());
   const Tensor logits = language.model().lm_logits(ctx, ops::gather_rows(ctx, states, rows)).host();
   const auto vocab = static_cast<size_t>(logits.dim(1));
-  for (size_t i = 0; i < gaps.size(); ++i) {
+  for (size_t i = 0; i < predictions.size(); ++i) {
     MAKAR_TRY(auto scores, logprobs(logits.span().subspan(i * vocab, vocab), 0, top));
-    gaps[i].top = std::move(scores.top);
+    predictions[i].top = std::move(scores.top);
   }
-  return gaps;
+  return predictions;
 }
 
 }  // namespace makar

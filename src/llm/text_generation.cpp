@@ -6,10 +6,10 @@ namespace makar {
 
 const char* name(Finish finish) {
   switch (finish) {
-    case Finish::kNone:
+    case Finish::kUnfinished:
       return "none";
     case Finish::kStop:
-    case Finish::kCaller:
+    case Finish::kStoppedByCaller:
       return "stop";
     case Finish::kLength:
       return "length";
@@ -128,8 +128,8 @@ Result<TextGenerationResult> TextGeneration::finish() {
     for (size_t i = 0; i < out.answers.size(); ++i)
       options_.on_text(static_cast<int64_t>(i), out.answers[i].text);
   if (const auto* sample = dynamic_cast<const SampleJob*>(job_.get()))
-    out.drafted = sample->drafted(), out.accepted = sample->accepted();
-  out.prompt_tokens = prompt_tokens_, out.reused = job_->reused.value_or(0);
+    out.drafted_tokens = sample->drafted_tokens(), out.accepted_tokens = sample->accepted_tokens();
+  out.prompt_tokens = prompt_tokens_, out.reused_tokens = job_->reused_tokens.value_or(0);
   out.steps = engine_.stats().steps - steps_before_;
   return out;
 }

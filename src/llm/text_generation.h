@@ -53,8 +53,8 @@ struct GeneratedText : Answer {
 
 struct TextGenerationResult {
   std::vector<GeneratedText> answers;
-  int64_t prompt_tokens = 0, reused = 0;  // reused: prompt tokens found in the prefix cache
-  int64_t steps = 0, drafted = 0, accepted = 0;
+  int64_t prompt_tokens = 0, reused_tokens = 0;  // reused: found in the prefix cache
+  int64_t steps = 0, drafted_tokens = 0, accepted_tokens = 0;
 };
 
 // A request in flight. An engine may hold any number of them; each step advances all.

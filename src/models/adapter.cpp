@@ -106,7 +106,7 @@ Status freeze_base(const LoadedModel& loaded, const AdapterConfig& config, Devic
       if (!ends_with_module(slice.tensor_name.substr(0, dot), module)) continue;
       for (Parameter* p : slice.parameters) {
         p->trainable = true;
-        p->value = ops::decoded(device, p->value.to(device.memory()))
+        p->value = ops::decode_to_f32(device, p->value.to(device.memory()))
                        .clone();  // the base may be mapped or quantized
       }
       found = true;
@@ -248,7 +248,7 @@ Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Devic
       if (Parameter* magnitude = linear->adapter()->magnitude) {
         Context ctx{device};
         const Tensor w = linear->weight()->value.to(device.memory());
-        magnitude->value = ops::row_norms(ctx, ops::decoded(device, w));
+        magnitude->value = ops::row_norms(ctx, ops::decode_to_f32(device, w));
       }
     }
   }
@@ -270,14 +270,14 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
       b.push_back(l->adapter()->b), magnitude.push_back(l->adapter()->magnitude);
     const NamedSlice rows = rows_of(m, b);
     MAKAR_TRY(const Tensor stored_b, read_tensor(*file, prefix + ".lora_B.weight", rows.shape()));
-    const auto parts = cut(stored_b, rows);
+    const auto parts = split_tensor(stored_b, rows);
     for (size_t i = 0; i < parts.size(); ++i) b[i]->value = parts[i];
     tensors_read += 2;
     if (config.dora) {
       const NamedSlice magnitude_rows = rows_of(m, magnitude);
       MAKAR_TRY(const Tensor values,
                 read_tensor(*file, prefix + ".lora_magnitude_vector", magnitude_rows.shape()));
-      const auto magnitude_parts = cut(values, magnitude_rows);
+      const auto magnitude_parts = split_tensor(values, magnitude_rows);
       for (size_t i = 0; i < magnitude_parts.size(); ++i) magnitude[i]->value = magnitude_parts[i];
       ++tensors_read;
     }
@@ -285,7 +285,7 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
   for (const auto& slice : expand(loaded.family->names(loaded.model->spec()), loaded.model->parameters())) {
     if (!slice.parameters[0]->trainable || slice.parameters[0]->name.starts_with("adapter.")) continue;
     MAKAR_TRY(const Tensor stored, read_tensor(*file, kPrefix + slice.tensor_name, slice.shape()));
-    const auto parts = cut(stored, slice);
+    const auto parts = split_tensor(stored, slice);
     for (size_t i = 0; i < parts.size(); ++i) slice.parameters[i]->value = parts[i];
     ++tensors_read;
   }
@@ -310,7 +310,7 @@ Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, cons
     const auto join_parts = [&](const std::vector<Parameter*>& parts) {
       std::vector<Tensor> values;
       for (const Parameter* p : parts) values.push_back(p->value);
-      return join(values, rows_of(m, parts));
+      return join_tensors(values, rows_of(m, parts));
     };
     tensors.push_back({kPrefix + m.name + ".lora_A.weight", m.linears[0]->adapter()->a->value});
     tensors.push_back({kPrefix + m.name + ".lora_B.weight", join_parts(b)});

@@ -38,12 +38,12 @@ bool uses_integer_products(const Tensor& t) {
 Status load_tensor(const MatchedTensor& matched, const WeightFiles& files, const LoadOptions& options) {
   const NamedSlice& slice = matched.slice;
   MAKAR_TRY(const Tensor stored, files.tensor(matched.name));
-  const std::vector<Tensor> parts = cut(stored.reshape(slice.shape()), slice);
+  const std::vector<Tensor> parts = split_tensor(stored.reshape(slice.shape()), slice);
   for (size_t i = 0; i < parts.size(); ++i) {
     Parameter& p = *slice.parameters[i];
     Tensor t = parts[i];
-    const bool keeps_file_type =
-        !options.trainable && keeps_type(p, t.dtype()) && !(options.exact && files.is_packed(matched.name));
+    const bool keeps_file_type = !options.trainable && keeps_type(p, t.dtype()) &&
+                                 !(options.exact && files.is_prequantized(matched.name));
     if (!keeps_file_type) t = dequantized(t);
     if (keeps_file_type && files.gguf() && uses_integer_products(t)) t = t.viewed_as(DType::kF16_64);
     // A trainable tensor must not be a view of the file.
@@ -86,7 +86,8 @@ std::vector<NamedTensor> named_tensors(const Model& model, const Family& family,
       const Tensor t = p->optional ? Tensor() : value(*p);
       if (t.defined()) parts.push_back(t);
     }
-    if (parts.size() == slice.parameters.size()) out.push_back({slice.tensor_name, join(parts, slice)});
+    if (parts.size() == slice.parameters.size())
+      out.push_back({slice.tensor_name, join_tensors(parts, slice)});
   }
   return out;
 }
@@ -97,7 +98,7 @@ Status save_model(const std::string& folder, const Model& model, const Family& f
   const auto tensors = named_tensors(model, family, false, [](const Parameter& p) { return p.value; });
   MAKAR_CHECK_OK(save_weights(folder, tensors, max_shard_bytes));
   Json config = model.spec().config;
-  config.erase("quantization_config");  // matrices packed by other programs are saved dequantized
+  config.erase("quantization_config");  // matrices quantized by other programs are saved dequantized
   config["dtype"] = "float32";
   for (const auto& p : model.parameters().all())
     if (p->value.dtype() != DType::kF32)

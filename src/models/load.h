@@ -11,8 +11,8 @@ namespace makar {
 struct LoadOptions {
   // Copies the weights to f32 for training; otherwise matrices stay mapped in the type of the file.
   bool trainable = false;
-  // Dequantizes matrices that another program quantized (formats/packed.h) to f32. Otherwise they keep an
-  // integer type, whose products round activations.
+  // Dequantizes matrices that another program quantized (formats/prequantized.h) to f32. Otherwise they keep
+  // an integer type, whose products round activations.
   bool exact = false;
 };
 

@@ -92,7 +92,7 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   for (NamedSlice& slice : slices) {
     const std::string name = file_name(slice.tensor_name);
     if (slice.parameters[0]->optional && !files.has(name)) continue;
-    if (files.is_packed(name)) slice.transpose = false;
+    if (files.is_prequantized(name)) slice.transpose = false;
     MAKAR_CHECK_OK(check_tensor(slice, name, files));
     matched_names.insert(name);
     out.push_back({std::move(slice), name});

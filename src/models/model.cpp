@@ -137,7 +137,7 @@ Tensor Model::image_rows(ForwardContext& f, const Batch& images) const {
     for (const int64_t row : selected_rows) adapters.push_back(ctx.row_adapters[static_cast<size_t>(row)]);
   const GatheredAdapters gathered_adapters(ctx, std::move(adapters));
   const Tensor rows = project1_(ctx, ops::gather_rows(ctx, states, selected_rows));
-  return ops::widened(ctx, project2_(ctx, ops::activate(ctx, rows, p.activation)));
+  return ops::cast_to_f32(ctx, project2_(ctx, ops::activate(ctx, rows, p.activation)));
 }
 
 namespace {
@@ -191,7 +191,7 @@ Tensor Model::lm_rows(Context& ctx, const Tensor& hidden) const {
 }
 
 Tensor Model::lm_logits(Context& ctx, const Tensor& hidden) const {
-  const Tensor logits = ops::widened(ctx, lm_(ctx, lm_rows(ctx, hidden)));
+  const Tensor logits = ops::cast_to_f32(ctx, lm_(ctx, lm_rows(ctx, hidden)));
   return spec_.head.soft_cap > 0 ? ops::soft_cap(ctx, logits, spec_.head.soft_cap) : logits;
 }
 
@@ -244,14 +244,14 @@ Tensor Model::pooled(Context& ctx, const Tensor& hidden, const Batch& batch) con
 }
 
 Tensor Model::next_sentence_logits(Context& ctx, const Tensor& hidden, const Batch& batch) const {
-  return ops::widened(ctx, second_(ctx, pooled(ctx, hidden, batch)));
+  return ops::cast_to_f32(ctx, second_(ctx, pooled(ctx, hidden, batch)));
 }
 
 Tensor Model::row_scores(Context& ctx, const Tensor& hidden) const {
   check(spec_.head.kind == HeadKind::kSequenceClass && spec_.head.pool == PoolKind::kLast &&
             !classifier_dense_.defined(),
         "row_scores needs a classifier on the last token");
-  return ops::widened(ctx, classifier_(ctx, hidden));
+  return ops::cast_to_f32(ctx, classifier_(ctx, hidden));
 }
 
 std::map<std::string, Tensor> Model::outputs(Context& ctx, const Tensor& hidden, const Batch& batch) const {

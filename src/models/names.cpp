@@ -230,7 +230,7 @@ std::vector<Tensor> parts_of(const Tensor& file_tensor, const NamedSlice& slice)
 
 }  // namespace
 
-std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice) {
+std::vector<Tensor> split_tensor(const Tensor& stored, const NamedSlice& slice) {
   if (slice.stacked_heads > 0) {  // blocks cannot be transposed
     const Tensor matrices = slice.transpose && is_block(stored.dtype()) ? dequantized(stored) : stored;
     return {(slice.transpose ? each_transposed(matrices) : matrices).reshape(slice.parameters[0]->shape)};
@@ -242,7 +242,7 @@ std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice) {
     std::vector<Tensor> expert_parts;
     for (int64_t e = 0; e < slice.experts; ++e) {
       const NamedSlice one = one_expert(slice, e);
-      for (const Tensor& part : cut(file_tensor.slice(e, e + 1).reshape(one.shape()).clone(), one))
+      for (const Tensor& part : split_tensor(file_tensor.slice(e, e + 1).reshape(one.shape()).clone(), one))
         expert_parts.push_back(part);
     }
     return expert_parts;
@@ -255,13 +255,13 @@ std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice) {
   return parts;
 }
 
-Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice) {
+Tensor join_tensors(const std::vector<Tensor>& parts, const NamedSlice& slice) {
   if (slice.experts > 0) {
     const auto per_expert = static_cast<std::ptrdiff_t>(parts.size()) / slice.experts;
     Tensor stacked;
     for (int64_t e = 0; e < slice.experts; ++e) {
-      const Tensor one =
-          join({parts.begin() + e * per_expert, parts.begin() + (e + 1) * per_expert}, one_expert(slice, e));
+      const Tensor one = join_tensors({parts.begin() + e * per_expert, parts.begin() + (e + 1) * per_expert},
+                                      one_expert(slice, e));
       if (!stacked.defined()) stacked = Tensor::empty(slice.shape(), one.dtype());
       std::memcpy(stacked.raw() + static_cast<size_t>(e) * one.bytes(), one.raw(), one.bytes());
     }

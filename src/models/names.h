@@ -94,7 +94,7 @@ struct NamedSlice {
 std::vector<NamedSlice> expand(const std::vector<NameRule>& rules, const ParameterSet& set);
 
 // Splits a tensor of the file into parameters, and back.
-std::vector<Tensor> cut(const Tensor& stored, const NamedSlice& slice);
-Tensor join(const std::vector<Tensor>& parts, const NamedSlice& slice);
+std::vector<Tensor> split_tensor(const Tensor& stored, const NamedSlice& slice);
+Tensor join_tensors(const std::vector<Tensor>& parts, const NamedSlice& slice);
 
 }  // namespace makar

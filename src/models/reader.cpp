@@ -113,7 +113,8 @@ void Reader::rope_scaling(ops::RopeOptions& o, int64_t max_positions, int64_t or
 }
 
 std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int64_t max_positions,
-                                             double partial, const char* layer_type, const char* theta_key) {
+                                             double rotary_share, const char* layer_type,
+                                             const char* theta_key) {
   ops::RopeOptions o;
   const bool has_parameters = config_.has("rope_parameters");
   const char* key = has_parameters ? "rope_parameters" : "rope_scaling";
@@ -125,13 +126,13 @@ std::optional<ops::RopeOptions> Reader::rope(int64_t head_dim, double theta, int
   o.theta = has_parameters && fields.has("rope_theta")
                 ? r.number_or("rope_theta", theta, 1.0, 1e12)
                 : number_or({theta_key, "rotary_emb_base"}, theta, 1.0, 1e12);
-  partial = r.has("partial_rotary_factor")
-                ? r.number_or("partial_rotary_factor", partial, 0.0, 1.0)
-                : number_or({"partial_rotary_factor", "rotary_pct"}, partial, 0.0, 1.0);
-  o.rotary = static_cast<int64_t>(static_cast<double>(head_dim) * partial);
+  rotary_share = r.has("partial_rotary_factor")
+                     ? r.number_or("partial_rotary_factor", rotary_share, 0.0, 1.0)
+                     : number_or({"partial_rotary_factor", "rotary_pct"}, rotary_share, 0.0, 1.0);
+  o.rotary = static_cast<int64_t>(static_cast<double>(head_dim) * rotary_share);
   require(
       o.rotary % 2 == 0 && o.rotary > 0,
-      partial == 1.0 ? Config::Keys("head_dim") : Config::Keys({"partial_rotary_factor", "rotary_pct"}),
+      rotary_share == 1.0 ? Config::Keys("head_dim") : Config::Keys({"partial_rotary_factor", "rotary_pct"}),
       fmt::format("rotates {} of {} dimensions; expected an even number of at least 2", o.rotary, head_dim));
   const std::string kind = r.text_or({"rope_type", "type"}, "default");
   const auto it = kScalings.find(kind);

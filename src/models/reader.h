@@ -53,7 +53,7 @@ class Reader {
   // the entry where rope_parameters has one per layer type; `theta_key` is the older field for the base of
   // these layers. rope_scaling applies only to layers whose base is rope_theta.
   std::optional<ops::RopeOptions> rope(int64_t head_dim, double theta, int64_t max_positions,
-                                       double partial = 1.0, const char* layer_type = "",
+                                       double rotary_share = 1.0, const char* layer_type = "",
                                        const char* theta_key = "rope_theta");
   // Sets the window of the sliding layers: those that layer_types names, or without layer_types all but every
   // `period`-th layer (1: no layer slides, 0: all layers do).

@@ -73,8 +73,8 @@ Result<ModelSource> ModelSource::of(Gguf::File file) {
 Result<WeightFiles> ModelSource::weights() const {
   if (gguf) return WeightFiles::of(gguf);
   MAKAR_TRY(WeightFiles files, WeightFiles::open(path));
-  MAKAR_TRY(const auto scheme, read_packed_scheme(config));
-  if (scheme) MAKAR_CHECK_OK(files.unpack(*scheme));
+  MAKAR_TRY(const auto scheme, read_prequantized_scheme(config));
+  if (scheme) MAKAR_CHECK_OK(files.combine_prequantized(*scheme));
   return files;
 }
 

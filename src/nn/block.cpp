@@ -19,7 +19,7 @@ Block::Block(ParameterSet& set, const std::string& name, int64_t width, const Bl
     mixer = Mixer(set, name + ".mixer", width, *spec.mixer);
   else
     attention = Attention(set, name + ".attn", width, spec.attention, norm);
-  const bool norm_before = spec.place != NormPlace::kAfter;
+  const bool norm_before = spec.norm_position != NormPosition::kAfter;
   if (norm_before && spec.attention_norm) norm1_ = Norm(set, name + ".norm1", width, norm);
   if (spec.cross) {
     cross = Attention(set, name + ".cross", width, *spec.cross, norm);
@@ -28,7 +28,7 @@ Block::Block(ParameterSet& set, const std::string& name, int64_t width, const Bl
   const bool has_feed_forward = spec.feed_forward.width > 0;
   if (has_feed_forward) feed_forward = FeedForward(set, name + ".ffn", width, spec.feed_forward);
   if (norm_before && has_feed_forward && !spec.shared_norm) norm2_ = Norm(set, name + ".norm2", width, norm);
-  if (spec.place == NormPlace::kSandwich || !norm_before) {
+  if (spec.norm_position == NormPosition::kSandwich || !norm_before) {
     norm1_after_ = Norm(set, name + ".norm1_after", width, norm);
     norm2_after_ = Norm(set, name + ".norm2_after", width, norm);
   }
@@ -39,7 +39,7 @@ template <class F>
 Tensor Block::sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, const Norm& after,
                        F&& body) const {
   Context& ctx = f.ops;
-  if (spec_.place == NormPlace::kPost)
+  if (spec_.norm_position == NormPosition::kPost)
     return norm(ctx, ops::add(ctx, x, ops::dropout(ctx, body(x), spec_.dropout)));
   const Tensor normed = norm.defined() ? norm(ctx, x) : x;
   Tensor y = body(normed);
@@ -65,7 +65,7 @@ Tensor Block::operator()(ForwardContext& f, const Tensor& x, const AttentionInpu
     }
     const Tensor y = spec_.recurrent ? recurrent(f, x, in, layer) : alignment(f, x, in, layer);
     const Tensor out = ops::dropout(ctx, y, spec_.dropout);
-    return spec_.recurrent && spec_.recurrent->residual ? ops::add(ctx, out, ops::widened(ctx, x)) : out;
+    return spec_.recurrent && spec_.recurrent->residual ? ops::add(ctx, out, ops::cast_to_f32(ctx, x)) : out;
   }
   const auto attend = [&](const Tensor& t) {
     return spec_.mixer ? mixer(f, t, in, layer) : attention.self(f, t, in, layer);

@@ -33,7 +33,7 @@ void write_source(ForwardContext& f, const Tensor& encoded, const AttentionSpec&
   f.cache->begin_cross(slot, layer, encoded.dim(0));
   ops::AttentionBatch source = ops::attention_batch(f.ops, {{0, encoded.dim(0), 0, encoded.dim(0), 0, 0}});
   source.pages = f.ops.upload(f.cache->cross_page_addresses(slot));
-  write_rows(f, ops::widened(f.ops, encoded), source, cache_spec, layer);
+  write_rows(f, ops::cast_to_f32(f.ops, encoded), source, cache_spec, layer);
 }
 
 Source source_of(ForwardContext& f, const AttentionInputs& in, const AttentionSpec& cache_spec, int64_t width,
@@ -52,7 +52,7 @@ Source source_of(ForwardContext& f, const AttentionInputs& in, const AttentionSp
     out.rows =
         cached.dim(1) == width ? cached : ops::split(ctx, cached, {width, cached.dim(1) - width}, -1)[0];
   } else {
-    out.rows = ops::widened(ctx, in.encoded);
+    out.rows = ops::cast_to_f32(ctx, in.encoded);
   }
   out.by_sequence = ops::split(ctx, out.rows, out.lengths, 0);
   return out;

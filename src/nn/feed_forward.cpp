@@ -31,7 +31,7 @@ FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t wid
     experts.push_back(make(fmt::format("{}.experts.{}", name, i), spec.width));
     for (const Linear* l : {&experts.back().gate, &experts.back().up, &experts.back().down})
       for (Parameter* p : {l->weight(), l->bias()})
-        if (p) p->routed = true;
+        if (p) p->of_expert = true;
   }
   if (spec.shared_width > 0) shared = make(name + ".shared", spec.shared_width);
   if (spec.shared_gate) shared_gate = Linear(set, name + ".shared_gate", width, 1, false);
@@ -68,7 +68,7 @@ Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForward
 Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
   if (spec_.experts == 0) return experts[0].run(ctx, x, spec_);
-  const Tensor y = routed(f, x);
+  const Tensor y = run_experts(f, x);
   if (!shared.up.defined()) return y;
   Tensor z = shared.run(ctx, x, spec_);
   if (shared_gate.defined())
@@ -127,10 +127,10 @@ std::vector<int64_t> FeedForward::choose(const Tensor& probabilities) const {
 // Routes each token to its k most probable experts, with their probabilities as weights, renormalised over
 // those k where the spec says so. Each token's outputs are summed in expert order, so the result does not
 // depend on other tokens.
-Tensor FeedForward::routed(ForwardContext& f, const Tensor& x) const {
+Tensor FeedForward::run_experts(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
   const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
-  const Tensor logits = ops::widened(ctx, router(ctx, x));  // [rows, experts], scored in f32
+  const Tensor logits = ops::cast_to_f32(ctx, router(ctx, x));  // [rows, experts], scored in f32
   const Tensor probabilities =
       spec_.sigmoid_router ? ops::activate(ctx, logits, Activation::kSigmoid) : ops::softmax(ctx, logits);
   // Routing is decided on the host; rows are gathered per expert.

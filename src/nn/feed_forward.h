@@ -25,7 +25,7 @@ class FeedForward {
   Linear shared_gate;  // [1, width]
 
  private:
-  Tensor routed(ForwardContext& f, const Tensor& x) const;
+  Tensor run_experts(ForwardContext& f, const Tensor& x) const;
   // The experts of each row, best first: [rows, experts_per_token].
   std::vector<int64_t> choose(const Tensor& probabilities) const;
   FeedForwardSpec spec_;

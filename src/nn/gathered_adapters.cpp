@@ -22,9 +22,9 @@ std::vector<int32_t> source_adapters(const Context& ctx, const ops::AttentionBat
 }
 
 Tensor linear_of_sequence(Context& ctx, const Linear& linear, const Tensor& x) {
-  if (ctx.row_adapters.empty()) return ops::widened(ctx, linear(ctx, x));
+  if (ctx.row_adapters.empty()) return ops::cast_to_f32(ctx, linear(ctx, x));
   const GatheredAdapters scope(ctx, std::vector<int32_t>(static_cast<size_t>(x.dim(0)), ctx.row_adapters[0]));
-  return ops::widened(ctx, linear(ctx, x));
+  return ops::cast_to_f32(ctx, linear(ctx, x));
 }
 
 }  // namespace makar

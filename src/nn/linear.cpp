@@ -67,7 +67,7 @@ Tensor Linear::with_attached(Context& ctx, const Tensor& x) const {
 // W + scale B A in f32, without a gradient.
 static Tensor with_low_rank(Context& no_tape, const Tensor& w, const Adapter& adapter) {
   return ops::add(
-      no_tape, ops::decoded(no_tape.device, w),
+      no_tape, ops::decode_to_f32(no_tape.device, w),
       ops::scale(no_tape, ops::matmul(no_tape, adapter.b->value, adapter.a->value), adapter.scale));
 }
 
@@ -89,7 +89,7 @@ Tensor Linear::with_magnitude(Context& ctx, const Tensor& x) const {
 
 Tensor Linear::merged(Context& ctx) const {
   Context no_tape{ctx.device};
-  if (!adapter_) return ops::decoded(ctx.device, weight_->value);
+  if (!adapter_) return ops::decode_to_f32(ctx.device, weight_->value);
   const Tensor v = with_low_rank(no_tape, weight_->value, *adapter_);
   if (!adapter_->magnitude) return v;
   return ops::scale_rows(no_tape, v,
@@ -101,7 +101,7 @@ void Linear::pack(Device& device, DType activations) {
   Tensor source = w;
   if (activations == DType::kBF16 && !is_block(w.dtype())) {
     Context ctx{device};
-    source = ops::narrowed(ctx, w.dtype() == DType::kF16 ? ops::decoded(device, w) : w);
+    source = ops::cast_to_bf16(ctx, w.dtype() == DType::kF16 ? ops::decode_to_f32(device, w) : w);
   }
   packed_ = device.pack({address_on(device, source), source.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1));
   // From now on only the packed copy is read.

@@ -37,7 +37,7 @@ void ParameterSet::collect(const Tape& tape) const {
   for (const auto& p : all_) {
     if (!p->trainable || p->buffer) continue;
     p->grad = tape.gradient(p->value);
-    if (p->routed && !p->grad.defined()) p->grad = Tensor::zeros(p->shape, DType::kF32, p->value.memory());
+    if (p->of_expert && !p->grad.defined()) p->grad = Tensor::zeros(p->shape, DType::kF32, p->value.memory());
   }
 }
 

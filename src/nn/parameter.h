@@ -19,7 +19,7 @@ struct Parameter {
   bool buffer = false;     // saved and loaded, never trained
   bool optional = false;   // a buffer with a default value: files may omit it, and makar does not write it
   bool auxiliary = false;  // trained with the model but not part of it: neither saved nor counted
-  bool routed = false;     // of an expert: if no token is routed to it, its gradient is zero, not missing
+  bool of_expert = false;  // if no token is routed to the expert, the gradient is zero, not missing
 };
 
 class ParameterSet {

@@ -111,10 +111,10 @@ Tensor RecurrentLayer::bridge_state(Context& ctx, const Source& source) const {
   const Tensor share = Tensor::from({static_cast<int64_t>(shares.size())}, std::span<const float>(shares));
   const Tensor mean =
       ops::scale_rows(ctx, ops::segment_sum(ctx, source.rows, starts), share.to(ctx.device.memory()));
-  const Tensor h = ops::activate(ctx, ops::widened(ctx, bridge_h_(ctx, mean)), Activation::kTanh);
+  const Tensor h = ops::activate(ctx, ops::cast_to_f32(ctx, bridge_h_(ctx, mean)), Activation::kTanh);
   if (states() == 1) return h;
-  return ops::concat(ctx, {h, ops::activate(ctx, ops::widened(ctx, bridge_c_(ctx, mean)), Activation::kTanh)},
-                     -1);
+  return ops::concat(
+      ctx, {h, ops::activate(ctx, ops::cast_to_f32(ctx, bridge_c_(ctx, mean)), Activation::kTanh)}, -1);
 }
 
 Tensor RecurrentLayer::first_state(ForwardContext& f, const AttentionInputs& in, int64_t layer,
@@ -155,7 +155,7 @@ RecurrentLayer::Outputs RecurrentLayer::run(ForwardContext& f, const Direction& 
   const Steps steps(in.self.rows, x.dim(0), reverse);
   // The input projection of all steps is one product; the recurrent part depends on the previous step.
   const auto inputs =
-      ops::split(ctx, ops::gather_rows(ctx, ops::widened(ctx, d.ih(ctx, x)), steps.rows), steps.sizes, 0);
+      ops::split(ctx, ops::gather_rows(ctx, ops::cast_to_f32(ctx, d.ih(ctx, x)), steps.rows), steps.sizes, 0);
   CellState state;
   if (first.defined()) {
     const Tensor ordered = ops::gather_rows(ctx, first, steps.sequences);
@@ -184,9 +184,9 @@ RecurrentLayer::Outputs RecurrentLayer::run(ForwardContext& f, const Direction& 
     if (spec_.reads_source) {
       const std::span<const int64_t> active(steps.sequences.data(), static_cast<size_t>(steps.sizes[t]));
       const Tensor context = attention_.step(ctx, state.h, *source, active, record);
-      input = ops::add(ctx, input, ops::widened(ctx, d.context(ctx, context)));
+      input = ops::add(ctx, input, ops::cast_to_f32(ctx, d.context(ctx, context)));
     }
-    state = cell_step(ctx, spec_.cell, input, ops::widened(ctx, d.hh(ctx, state.h)), state);
+    state = cell_step(ctx, spec_.cell, input, ops::cast_to_f32(ctx, d.hh(ctx, state.h)), state);
     h.push_back(state.h);
     if (states() == 2) c.push_back(state.c);
   }
@@ -211,7 +211,7 @@ Tensor RecurrentLayer::operator()(ForwardContext& f, const Tensor& x, const Atte
   }
   const Source* from = source ? &*source : nullptr;
   const Tensor first = first_state(f, in, layer, from);
-  const Tensor rows = ops::widened(ctx, x);
+  const Tensor rows = ops::cast_to_f32(ctx, x);
   if (directions_.size() == 1) {
     const Outputs out = run(f, directions_[0], rows, in, false, first, from);
     if (f.cache) {

@@ -80,10 +80,10 @@ Tensor Attention::relative_mix(ForwardContext& f, const Rows& projections, const
   const int64_t heads = spec_.heads, dim = spec_.head_dim;
   const std::vector<int64_t> head_widths(static_cast<size_t>(heads), dim);
   const auto split_heads = [&](const Tensor& t) {
-    return ops::split(ctx, ops::widened(ctx, t), head_widths, -1);
+    return ops::split(ctx, ops::cast_to_f32(ctx, t), head_widths, -1);
   };
   const auto add_bias = [&](const Tensor& t, const Parameter* bias) {
-    return ops::add(ctx, ops::widened(ctx, t), ops::reshape(ctx, bias->value, {heads * dim}));
+    return ops::add(ctx, ops::cast_to_f32(ctx, t), ops::reshape(ctx, bias->value, {heads * dim}));
   };
   const auto content = split_heads(xl ? add_bias(projections.query, content_bias_) : projections.query),
              keys = split_heads(projections.key), values = split_heads(projections.value);

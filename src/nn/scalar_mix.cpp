@@ -26,7 +26,7 @@ Tensor ScalarMix::operator()(Context& ctx, const std::vector<Tensor>& states) co
   for (size_t j = 0; j < states.size(); ++j) {
     const auto rows = static_cast<size_t>(states[j].dim(0));
     const Tensor share = ops::gather_rows(ctx, shares, std::vector<int64_t>(rows, static_cast<int64_t>(j)));
-    const Tensor part = ops::scale_rows(ctx, ops::widened(ctx, states[j]),
+    const Tensor part = ops::scale_rows(ctx, ops::cast_to_f32(ctx, states[j]),
                                         ops::reshape(ctx, share, {static_cast<int64_t>(rows)}));
     out = out.defined() ? ops::add(ctx, out, part) : part;
   }

@@ -79,7 +79,7 @@ void SourceAttention::prepare(Context& ctx, Source& source) const {
     source.keys.assign(source.by_sequence.size(), Tensor());
     return;
   }
-  source.keys = ops::split(ctx, ops::widened(ctx, key_(ctx, source.rows)), source.lengths, 0);
+  source.keys = ops::split(ctx, ops::cast_to_f32(ctx, key_(ctx, source.rows)), source.lengths, 0);
 }
 
 Tensor SourceAttention::scores(Context& ctx, const Tensor& queries, const Tensor& source,
@@ -154,7 +154,7 @@ Tensor SourceAttention::step(Context& ctx, const Tensor& queries, const Source& 
 Tensor SourceAttention::operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in,
                                    int64_t layer) const {
   Context& ctx = f.ops;
-  const Tensor rows = ops::widened(ctx, x);
+  const Tensor rows = ops::cast_to_f32(ctx, x);
   Source source = source_of(f, in, cache_spec_, width_, layer);
   const std::vector<int32_t> adapters = sequence_adapters(ctx, in.self);
   {
@@ -175,7 +175,7 @@ Tensor SourceAttention::operator()(ForwardContext& f, const Tensor& x, const Att
   }
   record.finish();
   const Tensor context = contexts.size() == 1 ? contexts[0] : ops::concat(ctx, contexts, 0);
-  return ops::activate(ctx, ops::widened(ctx, combine_(ctx, ops::concat(ctx, {context, rows}, -1))),
+  return ops::activate(ctx, ops::cast_to_f32(ctx, combine_(ctx, ops::concat(ctx, {context, rows}, -1))),
                        Activation::kTanh);
 }
 

@@ -22,7 +22,7 @@ struct NormSpec {
   float offset = 0.0f;  // 1 if the weight is stored as w - 1
 };
 
-enum class NormPlace {
+enum class NormPosition {
   kPre,       // x + f(norm(x))
   kPost,      // norm(x + f(x))
   kSandwich,  // x + norm'(f(norm(x)))
@@ -149,7 +149,7 @@ struct MixerSpec {
 
 // One layer. The layers of a stack may differ in every field.
 struct BlockSpec {
-  NormPlace place = NormPlace::kPre;
+  NormPosition norm_position = NormPosition::kPre;
   bool parallel = false;             // x + attention(norm1(x)) + feed_forward(norm2(x))
   bool shared_norm = false;          // parallel, with one norm for both
   bool residual_after_norm = false;  // the residual is taken after the norm (BLOOM's option)

@@ -168,9 +168,10 @@ Tensor attend(Context& ctx, const Tensor& q, const Tensor& k, const Tensor& v, c
     check(s.q_start + s.q_rows <= q.dim(0) && s.kv_start + s.kv_rows <= k.dim(0),
           "attention: rows out of range");
   if (computes_bf16(ctx) && attends_bf16(ctx, batch, o) && !weights && !sink_logits.defined())
-    return attend_bf16(ctx, narrowed(ctx, q), narrowed(ctx, k), narrowed(ctx, v), batch, o);
+    return attend_bf16(ctx, cast_to_bf16(ctx, q), cast_to_bf16(ctx, k), cast_to_bf16(ctx, v), batch, o);
   if (any_bf16(ctx, q, k, v))
-    return attend(ctx, widened(ctx, q), widened(ctx, k), widened(ctx, v), batch, o, weights, sink_logits);
+    return attend(ctx, cast_to_f32(ctx, q), cast_to_f32(ctx, k), cast_to_f32(ctx, v), batch, o, weights,
+                  sink_logits);
   const kernels::AttentionShape shape = attention_shape(ctx, batch, o);
   AttentionResult result{ctx.empty(q.shape()), ctx.empty({q.dim(0), o.heads}), {}};
   ctx.device.attention({shape, ctx.f32(q), ctx.f32(k), ctx.f32(v), ctx.f32(result.out), ctx.f32(result.lse)});
@@ -207,12 +208,12 @@ void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys
   }
   const auto count = static_cast<int64_t>(batch.rows.size());
   if (cache.k_type == DType::kBF16) {
-    const Tensor keys = narrowed(ctx, k), values = narrowed(ctx, v);
+    const Tensor keys = cast_to_bf16(ctx, k), values = cast_to_bf16(ctx, v);
     ctx.device.cache_store_bf16({sequences_of(ctx, batch), count, max_rows, ctx.bf16(keys), ctx.bf16(values),
                                  kv_heads, k.dim(-1) / kv_heads, layer_of(ctx, cache, batch)});
     return;
   }
-  const Tensor keys = widened(ctx, k), values = widened(ctx, v);
+  const Tensor keys = cast_to_f32(ctx, k), values = cast_to_f32(ctx, v);
   ctx.device.cache_store({sequences_of(ctx, batch), count, max_rows, ctx.f32(keys), ctx.f32(values), kv_heads,
                           k.dim(-1) / kv_heads, layer_of(ctx, cache, batch)});
 }
@@ -225,13 +226,13 @@ Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, con
   if (cache.k_type == DType::kBF16) {
     check(attends_bf16(ctx, batch, o) && o.sinks == 0 && !sink_logits.defined(),
           "attention: no kernel for a bf16 cache");
-    const Tensor rows = narrowed(ctx, q), out = ctx.empty(q.shape(), DType::kBF16);
+    const Tensor rows = cast_to_bf16(ctx, q), out = ctx.empty(q.shape(), DType::kBF16);
     ctx.device.attention_cached_bf16(
         {attention_shape(ctx, batch, o), ctx.bf16(rows), layer_of(ctx, cache, batch), ctx.bf16(out)});
     return out;
   }
   if (any_bf16(ctx, q, q_sinks))
-    return attend_cached(ctx, widened(ctx, q), cache, batch, o, widened(ctx, q_sinks), sink_logits);
+    return attend_cached(ctx, cast_to_f32(ctx, q), cache, batch, o, cast_to_f32(ctx, q_sinks), sink_logits);
   const Tensor out = ctx.empty(q.shape());
   const Tensor lse = sink_logits.defined() ? ctx.empty({q.dim(0), o.heads}) : Tensor();
   ctx.device.attention_cached({attention_shape(ctx, batch, o), ctx.f32(q), o.sinks, ctx.f32(q_sinks),

@@ -19,8 +19,8 @@ Tensor cast(Context& ctx, const Tensor& x, DType type) {
 
 }  // namespace
 
-Tensor widened(Context& ctx, const Tensor& x) { return any_bf16(ctx, x) ? cast(ctx, x, DType::kF32) : x; }
-Tensor narrowed(Context& ctx, const Tensor& x) { return cast(ctx, x, DType::kBF16); }
+Tensor cast_to_f32(Context& ctx, const Tensor& x) { return any_bf16(ctx, x) ? cast(ctx, x, DType::kF32) : x; }
+Tensor cast_to_bf16(Context& ctx, const Tensor& x) { return cast(ctx, x, DType::kBF16); }
 
 bool attends_bf16(const Context& ctx, const AttentionBatch& batch, const AttentionOptions& o) {
   return !batch.bias.defined() && o.scale > 0.0f && o.soft_cap == 0.0f &&

@@ -1,5 +1,5 @@
 // Mixed precision: conversions between f32 and bf16 activations, and the ops that compute in bf16. Other ops
-// convert bf16 inputs with widened() and return f32.
+// convert bf16 inputs with cast_to_f32() and return f32.
 #pragma once
 #include <span>
 
@@ -17,9 +17,9 @@ bool any_bf16(const Context& ctx, const T&... t) {
   return computes_bf16(ctx) && ((t.defined() && t.dtype() == DType::kBF16) || ...);
 }
 
-// x converted to f32 (widened) or bf16 (narrowed), differentiable; x itself if it has that type.
-Tensor widened(Context& ctx, const Tensor& x);
-Tensor narrowed(Context& ctx, const Tensor& x);
+// Differentiable; x itself if it has that type.
+Tensor cast_to_f32(Context& ctx, const Tensor& x);
+Tensor cast_to_bf16(Context& ctx, const Tensor& x);
 
 // The bf16 cases of the ops with these names.
 Tensor linear_bf16(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b);

@@ -41,7 +41,7 @@ void fold_into(const Context& ctx, const Tensor& x, const Tensor& y, const Patch
 }  // namespace
 
 Tensor unfold(Context& ctx, const Tensor& x, int64_t kernel, int64_t stride, int64_t padding) {
-  if (any_bf16(ctx, x)) return unfold(ctx, widened(ctx, x), kernel, stride, padding);
+  if (any_bf16(ctx, x)) return unfold(ctx, cast_to_f32(ctx, x), kernel, stride, padding);
   check(x.rank() == 4 && kernel > 0 && stride > 0, "unfold takes [batch, channels, height, width]");
   const Patches p(x.shape(), kernel, stride, padding);
   Tensor y = ctx.empty(p.rows());
@@ -57,7 +57,7 @@ Tensor unfold(Context& ctx, const Tensor& x, int64_t kernel, int64_t stride, int
 
 Tensor fold(Context& ctx, const Tensor& patches, const Shape& shape, int64_t kernel, int64_t stride,
             int64_t padding) {
-  if (any_bf16(ctx, patches)) return fold(ctx, widened(ctx, patches), shape, kernel, stride, padding);
+  if (any_bf16(ctx, patches)) return fold(ctx, cast_to_f32(ctx, patches), shape, kernel, stride, padding);
   check(shape.rank() == 4 && kernel > 0 && stride > 0, "fold returns [batch, channels, height, width]");
   const Patches p(shape, kernel, stride, padding);
   check(patches.shape() == p.rows(), "fold: the patches do not match the shape of the images");

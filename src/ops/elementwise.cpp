@@ -43,7 +43,7 @@ Tensor add_bf16(Context& ctx, const Tensor& a, const Tensor& b) {
 Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, bool subtract) {
   if (any_bf16(ctx, a, b)) {
     if (!any_bf16(ctx, a) && a.shape() == b.shape() && !subtract) return add_bf16(ctx, a, b);
-    return sum_of_terms(ctx, widened(ctx, a), widened(ctx, b), subtract);
+    return sum_of_terms(ctx, cast_to_f32(ctx, a), cast_to_f32(ctx, b), subtract);
   }
   check(is_suffix(a.shape(), b.shape()),
         "add: shape " + b.shape().text() + " is not a suffix of " + a.shape().text());
@@ -62,8 +62,8 @@ Tensor sum_of_terms(Context& ctx, const Tensor& a, const Tensor& b, bool subtrac
 Tensor pairwise(Context& ctx, const Tensor& a, const Tensor& b, PairKind kind, float low = 0,
                 float high = 0) {
   if (any_bf16(ctx, a, b)) {
-    const Tensor a_f32 = widened(ctx, a);
-    return pairwise(ctx, a_f32, a.id() == b.id() ? a_f32 : widened(ctx, b), kind, low, high);
+    const Tensor a_f32 = cast_to_f32(ctx, a);
+    return pairwise(ctx, a_f32, a.id() == b.id() ? a_f32 : cast_to_f32(ctx, b), kind, low, high);
   }
   check(a.shape() == b.shape(), "elementwise operands differ in shape");
   Tensor y = ctx.empty(a.shape());
@@ -85,7 +85,7 @@ Tensor add(Context& ctx, const Tensor& a, const Tensor& b) { return sum_of_terms
 Tensor subtract(Context& ctx, const Tensor& a, const Tensor& b) { return sum_of_terms(ctx, a, b, true); }
 
 Tensor multiply(Context& ctx, const Tensor& a, const Tensor& b) {
-  if (any_bf16(ctx, a, b)) return multiply(ctx, widened(ctx, a), widened(ctx, b));
+  if (any_bf16(ctx, a, b)) return multiply(ctx, cast_to_f32(ctx, a), cast_to_f32(ctx, b));
   check(is_suffix(a.shape(), b.shape()), "multiply: the shape of b is not a suffix of that of a");
   Tensor y = ctx.empty(a.shape());
   const int64_t n = b.count(), rows = n ? a.count() / n : 0;
@@ -118,7 +118,7 @@ Tensor clamp(Context& ctx, const Tensor& x, float low, float high) {
 }
 
 Tensor scale(Context& ctx, const Tensor& x, float factor) {
-  if (any_bf16(ctx, x)) return scale(ctx, widened(ctx, x), factor);
+  if (any_bf16(ctx, x)) return scale(ctx, cast_to_f32(ctx, x), factor);
   Tensor y = ctx.empty(x.shape());
   ctx.device.scale({ctx.f32(x), ctx.f32(y), x.count(), factor, false});
   if (ctx.needs(x))
@@ -127,7 +127,7 @@ Tensor scale(Context& ctx, const Tensor& x, float factor) {
 }
 
 Tensor shift(Context& ctx, const Tensor& x, float constant) {
-  if (any_bf16(ctx, x)) return shift(ctx, widened(ctx, x), constant);
+  if (any_bf16(ctx, x)) return shift(ctx, cast_to_f32(ctx, x), constant);
   Tensor y = ctx.empty(x.shape());
   ctx.device.shift({ctx.f32(x), ctx.f32(y), x.count(), constant});
   if (ctx.needs(x)) ctx.tape->record(y, [ctx, to = Key(x)](const Tensor& dy) { ctx.tape->pass(to, dy); });
@@ -179,7 +179,7 @@ Tensor activate(Context& ctx, const Tensor& x, Activation kind) {
 
 Tensor gated(Context& ctx, const Tensor& gate, const Tensor& up, Activation kind) {
   check(gate.shape() == up.shape(), "gated: gate and up differ in shape");
-  if (any_bf16(ctx, gate, up)) return gated_bf16(ctx, narrowed(ctx, gate), narrowed(ctx, up), kind);
+  if (any_bf16(ctx, gate, up)) return gated_bf16(ctx, cast_to_bf16(ctx, gate), cast_to_bf16(ctx, up), kind);
   Tensor y = ctx.empty(gate.shape());
   ctx.device.gated({kind, ctx.f32(gate), ctx.f32(up), ctx.f32(y), y.count()});
   if (ctx.any_needs(gate, up))
@@ -199,7 +199,7 @@ Tensor soft_cap(Context& ctx, const Tensor& x, float cap) {
 
 Tensor dropout(Context& ctx, const Tensor& x, float rate) {
   if (!ctx.training || rate <= 0.0f) return x;
-  if (any_bf16(ctx, x)) return dropout(ctx, widened(ctx, x), rate);
+  if (any_bf16(ctx, x)) return dropout(ctx, cast_to_f32(ctx, x), rate);
   kernels::Dropout draw{nullptr, nullptr, x.count(), rate, ctx.seed, ctx.step, ctx.stream++, false};
   Tensor y = ctx.empty(x.shape());
   draw.x = ctx.f32(x), draw.y = ctx.f32(y);

@@ -22,7 +22,7 @@ Operand along_rows(Device& device, const Tensor& x, int64_t cols) {
 
 }  // namespace
 
-Tensor decoded(Device& device, const Tensor& x) {
+Tensor decode_to_f32(Device& device, const Tensor& x) {
   if (x.dtype() == DType::kF32) return x;
   if (!is_block(x.dtype()) && x.dtype() != DType::kF16 && x.dtype() != DType::kBF16)
     return x.host().to(DType::kF32).to(device.memory());
@@ -41,7 +41,7 @@ void input_gradient(Device& device, int64_t m, const float* dy, const Tensor& w,
   const int64_t max = std::max<int64_t>(1, kMaxDecodedWeights / std::max<int64_t>(in, 1));
   for (int64_t j = 0; j < out; j += max) {
     const int64_t rows = std::min(max, out - j);
-    const Tensor as_f32 = decoded(device, w.slice(j, j + rows));
+    const Tensor as_f32 = decode_to_f32(device, w.slice(j, j + rows));
     device.gemm({m, in, rows, {dy + j, DType::kF32, out, 1}, along_rows(device, as_f32, in), to});
     to.accumulate = true;
   }
@@ -93,7 +93,7 @@ Tensor linear(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,
       check(w.rank() == 2 && w.dim(1) == x.dim(-1), "linear: x and w differ in inner size");
       return linear_bf16(ctx, x, w, b);
     }
-    if (any_bf16(ctx, x)) return linear(ctx, widened(ctx, x), w, b, packed);
+    if (any_bf16(ctx, x)) return linear(ctx, cast_to_f32(ctx, x), w, b, packed);
   }
   Device& device = ctx.device;
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0, out = packed ? packed->n() : w.dim(0);
@@ -121,7 +121,7 @@ std::vector<Tensor> linears(Context& ctx, const Tensor& input, std::span<const P
   const bool bf16 = computes_bf16(ctx) && std::all_of(layers.begin(), layers.end(), [](const auto& layer) {
                       return layer.packed->type() == DType::kBF16;
                     });
-  const Tensor x = bf16 ? narrowed(ctx, input) : any_bf16(ctx, input) ? widened(ctx, input) : input;
+  const Tensor x = bf16 ? cast_to_bf16(ctx, input) : any_bf16(ctx, input) ? cast_to_f32(ctx, input) : input;
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0;
   std::vector<Tensor> out;
   std::vector<kernels::PackedProduct> products;
@@ -147,7 +147,7 @@ std::vector<Tensor> linears(Context& ctx, const Tensor& input, std::span<const P
 }
 
 Tensor matmul(Context& ctx, const Tensor& a, const Tensor& b, bool transpose_b) {
-  if (any_bf16(ctx, a)) return matmul(ctx, widened(ctx, a), b, transpose_b);
+  if (any_bf16(ctx, a)) return matmul(ctx, cast_to_f32(ctx, a), b, transpose_b);
   check(a.rank() == 2 && b.rank() == 2, "matmul takes matrices");
   const int64_t m = a.dim(0), k = a.dim(1), n = transpose_b ? b.dim(0) : b.dim(1);
   check((transpose_b ? b.dim(1) : b.dim(0)) == k, "matmul: the inner sizes differ");

@@ -22,7 +22,7 @@ struct PackedLayer {
 std::vector<Tensor> linears(Context& ctx, const Tensor& x, std::span<const PackedLayer> layers);
 
 // Decodes any float or block type to f32.
-Tensor decoded(Device& device, const Tensor& x);
+Tensor decode_to_f32(Device& device, const Tensor& x);
 
 // out = (accumulate ? out : 0) + dy [m, out features] w, for a w of any type.
 void input_gradient(Device& device, int64_t m, const float* dy, const Tensor& w, kernels::GemmOutput out);

@@ -24,7 +24,7 @@ Tensor round_to_bf16(const Context& ctx, const Tensor& x, int64_t count) {
 }  // namespace
 
 Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b) {
-  const Tensor x = narrowed(ctx, input);
+  const Tensor x = cast_to_bf16(ctx, input);
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0, out = w.dim(0);
   Shape shape = x.shape();
   shape[-1] = out;
@@ -59,7 +59,7 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
 
 Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b,
                                  std::span<const int64_t> targets, const CrossEntropyOptions& options) {
-  const Tensor x = narrowed(ctx, input);
+  const Tensor x = cast_to_bf16(ctx, input);
   const int64_t width = x.dim(-1), rows = static_cast<int64_t>(targets.size()), classes = w.dim(0);
   check(x.count() == rows * width && w.dim(1) == width && rows > 0 && classes > 0 &&
             (!b.defined() || b.count() == classes),

@@ -13,7 +13,7 @@ Tensor linear_cross_entropy(Context& ctx, const Tensor& x, const Tensor& w, cons
   using kernels::Operand;
   if (computes_bf16(ctx) && (w.dtype() == DType::kF32 || w.dtype() == DType::kBF16))
     return linear_cross_entropy_bf16(ctx, x, w, b, targets, options);
-  if (any_bf16(ctx, x)) return linear_cross_entropy(ctx, widened(ctx, x), w, b, targets, options);
+  if (any_bf16(ctx, x)) return linear_cross_entropy(ctx, cast_to_f32(ctx, x), w, b, targets, options);
   const int64_t width = x.dim(-1), rows = static_cast<int64_t>(targets.size()), classes = w.dim(0);
   check(x.count() == rows * width && w.dim(1) == width, "linear_cross_entropy: shapes disagree");
   check(rows > 0 && classes > 0 && (!b.defined() || b.count() == classes),

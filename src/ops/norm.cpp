@@ -7,7 +7,7 @@ namespace {
 
 Tensor norm_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b, float eps, float offset,
                  bool rms) {
-  const Tensor x = widened(ctx, input);
+  const Tensor x = cast_to_f32(ctx, input);
   const int64_t cols = x.dim(-1), rows = cols ? x.count() / cols : 0;
   const Tensor y = ctx.empty(x.shape(), DType::kBF16), stats = ctx.empty({rows, rms ? 1 : 2});
   ctx.device.norm_bf16(
@@ -59,7 +59,7 @@ Tensor rms_norm(Context& ctx, const Tensor& x, const Tensor& w, float eps, float
 
 Tensor batch_norm(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b, float eps,
                   BatchNormState& state) {
-  if (any_bf16(ctx, x)) return batch_norm(ctx, widened(ctx, x), w, b, eps, state);
+  if (any_bf16(ctx, x)) return batch_norm(ctx, cast_to_f32(ctx, x), w, b, eps, state);
   const int64_t cols = x.dim(-1), rows = x.count() / cols;
   check(w.count() == cols && b.count() == cols, "batch_norm: the weights do not have the width of x");
   const bool batch = ctx.training || !state.running_mean.defined();

@@ -26,7 +26,7 @@ void pass_sum(const Context& ctx, const Tensor& to, const Tensor& parts) {
 
 Tensor short_conv(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b,
                   const AttentionBatch& batch, int64_t state_offset) {
-  const Tensor x = widened(ctx, input);
+  const Tensor x = cast_to_f32(ctx, input);
   const int64_t channels = x.dim(1), taps = w.count() / channels, count = batch.sequences.dim(0);
   check(w.dim(0) == channels && taps >= 1 && (!b.defined() || b.count() == channels),
         "short_conv: shapes disagree");
@@ -53,7 +53,7 @@ Tensor selective_scan(Context& ctx, const ScanInputs& inputs, int64_t groups, co
                       int64_t state_offset) {
   ScanInputs in = inputs;
   if (!in.rates.defined()) in.rates = scan_rates(ctx, in.a_log);
-  for (Tensor* t : {&in.x, &in.dt, &in.b, &in.c}) *t = widened(ctx, *t);
+  for (Tensor* t : {&in.x, &in.dt, &in.b, &in.c}) *t = cast_to_f32(ctx, *t);
   const int64_t tokens = in.x.dim(0), heads = in.dt.dim(1), dim = in.x.dim(1) / heads,
                 states = in.b.dim(1) / groups, columns = in.a_log.count() / heads,
                 count = batch.sequences.dim(0);
@@ -100,7 +100,7 @@ Tensor scan_rates(Context& ctx, const Tensor& a_log) {
 }
 
 Tensor softplus(Context& ctx, const Tensor& x) {
-  return activate(ctx, widened(ctx, x), Activation::kSoftplus);
+  return activate(ctx, cast_to_f32(ctx, x), Activation::kSoftplus);
 }
 
 }  // namespace makar::ops

@@ -46,7 +46,7 @@ Tensor reshape(Context& ctx, const Tensor& x, const Shape& shape) {
 
 Tensor concat(Context& ctx, const std::vector<Tensor>& inputs, int axis) {
   std::vector<Tensor> parts;
-  for (const Tensor& p : inputs) parts.push_back(widened(ctx, p));
+  for (const Tensor& p : inputs) parts.push_back(cast_to_f32(ctx, p));
   check(!parts.empty(), "concat: no tensors");
   std::vector<Shape> shapes;
   for (const Tensor& p : parts) shapes.push_back(p.shape());
@@ -80,7 +80,7 @@ Tensor concat(Context& ctx, const std::vector<Tensor>& inputs, int axis) {
 }
 
 std::vector<Tensor> split(Context& ctx, const Tensor& x, const std::vector<int64_t>& sizes, int axis) {
-  if (any_bf16(ctx, x)) return split(ctx, widened(ctx, x), sizes, axis);
+  if (any_bf16(ctx, x)) return split(ctx, cast_to_f32(ctx, x), sizes, axis);
   std::vector<Shape> shapes;
   for (const int64_t size : sizes) {
     shapes.push_back(x.shape());
@@ -108,7 +108,7 @@ std::vector<Tensor> split(Context& ctx, const Tensor& x, const std::vector<int64
 }
 
 Tensor transpose(Context& ctx, const Tensor& x) {
-  if (any_bf16(ctx, x)) return transpose(ctx, widened(ctx, x));
+  if (any_bf16(ctx, x)) return transpose(ctx, cast_to_f32(ctx, x));
   check(x.rank() == 2, "transpose takes a matrix");
   const int64_t rows = x.dim(0), cols = x.dim(1);
   Tensor y = ctx.empty({cols, rows});
@@ -129,7 +129,7 @@ int64_t row_width(const Shape& shape) { return shape[0] ? shape.count() / shape[
 }  // namespace
 
 Tensor gather_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& index) {
-  if (any_bf16(ctx, x)) return gather_rows(ctx, widened(ctx, x), index);
+  if (any_bf16(ctx, x)) return gather_rows(ctx, cast_to_f32(ctx, x), index);
   for (const int64_t i : index) check(i >= -1 && i < x.dim(0), "gather_rows: index out of range");
   Shape shape = x.shape();
   const int64_t width = row_width(shape), count = static_cast<int64_t>(index.size());
@@ -146,7 +146,7 @@ Tensor gather_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& in
 }
 
 Tensor scatter_rows(Context& ctx, const Tensor& x, const std::vector<int64_t>& index, int64_t rows) {
-  if (any_bf16(ctx, x)) return scatter_rows(ctx, widened(ctx, x), index, rows);
+  if (any_bf16(ctx, x)) return scatter_rows(ctx, cast_to_f32(ctx, x), index, rows);
   check(static_cast<int64_t>(index.size()) == x.dim(0), "scatter_rows: one index per row");
   for (const int64_t i : index) check(i >= -1 && i < rows, "scatter_rows: index out of range");
   Shape shape = x.shape();
@@ -173,7 +173,7 @@ void replace_rows(Context& ctx, const Tensor& y, const Tensor& x, const std::vec
 }
 
 Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index) {
-  if (any_bf16(ctx, x)) return pick(ctx, widened(ctx, x), index);
+  if (any_bf16(ctx, x)) return pick(ctx, cast_to_f32(ctx, x), index);
   check(x.rank() == 2 && static_cast<int64_t>(index.size()) == x.dim(0),
         "pick: one index per row of a matrix");
   const int64_t rows = x.dim(0), cols = x.dim(1);
@@ -190,7 +190,7 @@ Tensor pick(Context& ctx, const Tensor& x, const std::vector<int64_t>& index) {
 }
 
 Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w) {
-  if (any_bf16(ctx, x, w)) return scale_rows(ctx, widened(ctx, x), widened(ctx, w));
+  if (any_bf16(ctx, x, w)) return scale_rows(ctx, cast_to_f32(ctx, x), cast_to_f32(ctx, w));
   const int64_t rows = x.dim(0), width = row_width(x.shape());
   check(w.count() == rows && w.id() != x.id(), "scale_rows: one factor per row, from another tensor");
   Tensor y = ctx.empty(x.shape());
@@ -210,7 +210,7 @@ Tensor scale_rows(Context& ctx, const Tensor& x, const Tensor& w) {
 }
 
 Tensor row_norms(Context& ctx, const Tensor& x, bool inverse) {
-  if (any_bf16(ctx, x)) return row_norms(ctx, widened(ctx, x), inverse);
+  if (any_bf16(ctx, x)) return row_norms(ctx, cast_to_f32(ctx, x), inverse);
   Tensor y = ctx.empty({x.dim(0)});
   ctx.device.row_norms({ctx.f32(x), ctx.f32(y), x.dim(0), row_width(x.shape()), inverse});
   return y;
@@ -219,7 +219,7 @@ Tensor row_norms(Context& ctx, const Tensor& x, bool inverse) {
 namespace {
 
 Tensor total(Context& ctx, const Tensor& x, double factor) {
-  if (any_bf16(ctx, x)) return total(ctx, widened(ctx, x), factor);
+  if (any_bf16(ctx, x)) return total(ctx, cast_to_f32(ctx, x), factor);
   const Tensor y = ctx.empty({});
   ctx.device.sum({ctx.f32(x), ctx.f32(y), x.count(), factor});
   if (ctx.needs(x))

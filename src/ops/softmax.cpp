@@ -10,7 +10,7 @@ namespace {
 static_assert(kIgnore == kernels::kIgnoredTarget);
 
 Tensor softmax_rows(Context& ctx, const Tensor& x, bool log) {
-  if (any_bf16(ctx, x)) return softmax_rows(ctx, widened(ctx, x), log);
+  if (any_bf16(ctx, x)) return softmax_rows(ctx, cast_to_f32(ctx, x), log);
   const int64_t cols = x.dim(-1), rows = cols ? x.count() / cols : 0;
   Tensor y = ctx.empty(x.shape());
   ctx.device.softmax({log, ctx.f32(x), ctx.f32(y), rows, cols});
@@ -39,7 +39,7 @@ int64_t counted_targets(std::span<const int64_t> targets, int64_t classes) {
 
 Tensor cross_entropy(Context& ctx, const Tensor& x, std::span<const int64_t> targets,
                      const CrossEntropyOptions& options) {
-  if (any_bf16(ctx, x)) return cross_entropy(ctx, widened(ctx, x), targets, options);
+  if (any_bf16(ctx, x)) return cross_entropy(ctx, cast_to_f32(ctx, x), targets, options);
   const int64_t rows = static_cast<int64_t>(targets.size()), cols = x.dim(-1);
   check(x.count() == rows * cols, "cross_entropy: one target per row");
   const int64_t counted = counted_targets(targets, cols);
@@ -68,7 +68,7 @@ Tensor bce_loss(Context& ctx, const Tensor& logits, const Tensor& target) {
 }
 
 Tensor kl_divergence(Context& ctx, const Tensor& log_q, const Tensor& target_log_p) {
-  if (any_bf16(ctx, target_log_p)) return kl_divergence(ctx, log_q, widened(ctx, target_log_p));
+  if (any_bf16(ctx, target_log_p)) return kl_divergence(ctx, log_q, cast_to_f32(ctx, target_log_p));
   const float rows = static_cast<float>(log_q.count()) / static_cast<float>(log_q.dim(-1));
   const Tensor p = ctx.empty(target_log_p.shape()), entropy = ctx.empty({});
   ctx.device.kl_target({ctx.f32(target_log_p), ctx.f32(p), ctx.f32(entropy), p.count(), rows});

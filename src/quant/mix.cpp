@@ -34,7 +34,7 @@ int64_t layer_of(const std::string& name) {  // "blk.12.attn_v.weight"
 
 }  // namespace
 
-bool may_be_quantized(const GgufSource& t) {
+bool may_be_quantized(const GgufTensorSource& t) {
   if (t.shape.rank() < 2 || !t.name.ends_with(".weight")) return false;
   for (const char* excluded : {"ffn_gate_inp", "position_embd", "token_types", "attn_rel_b", "_norm"})
     if (t.name.find(excluded) != std::string::npos) return false;
@@ -59,7 +59,7 @@ const std::vector<std::string>& mix_names() {
 }
 
 Result<Mix> Mix::find(const std::string& name, const GgufFields& fields,
-                      const std::vector<GgufSource>& tensors) {
+                      const std::vector<GgufTensorSource>& tensors) {
   std::string lower = name;
   for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (lower == "q4_k" || lower == "q5_k") lower += "_m";
@@ -73,11 +73,11 @@ Result<Mix> Mix::find(const std::string& name, const GgufFields& fields,
   mix.falcon_ = arch == "falcon";
   mix.layers_ = fields.integer(arch + ".block_count").value_or(1);
   mix.experts_ = fields.integer(arch + ".expert_count").value_or(0);
-  for (const GgufSource& t : tensors) mix.has_output_ = mix.has_output_ || t.name == "output.weight";
+  for (const GgufTensorSource& t : tensors) mix.has_output_ = mix.has_output_ || t.name == "output.weight";
   return mix;
 }
 
-DType Mix::preferred_type(const GgufSource& t) const {
+DType Mix::preferred_type(const GgufTensorSource& t) const {
   // retype_sparse() changes the type of 2:4 sparse tensors to kQ8_24; the others stay Q8_0.
   if (base_ == DType::kQ8_24) return DType::kQ8_0;
   if (!is_block(base_) || base_ == DType::kQ8_0) return base_;
@@ -96,7 +96,7 @@ DType Mix::preferred_type(const GgufSource& t) const {
   return base_;
 }
 
-DType Mix::operator()(const GgufSource& t) const {
+DType Mix::operator()(const GgufTensorSource& t) const {
   return may_be_quantized(t) ? type_that_fits(preferred_type(t), t.shape[-1]) : DType::kF32;
 }
 

@@ -13,7 +13,7 @@ namespace makar {
 const std::vector<std::string>& mix_names();
 
 // Whether a tensor may be stored in fewer than 32 bits: matrices, except routers, positions and token types.
-bool may_be_quantized(const GgufSource& tensor);
+bool may_be_quantized(const GgufTensorSource& tensor);
 
 // The type for rows of `columns` values: if that is not a multiple of the block size of `type`, the nearest
 // type with blocks of 32; if it is not a multiple of 32 either, f16.
@@ -23,12 +23,12 @@ class Mix {
  public:
   // `name` in upper or lower case; "q4_k" means "q4_k_m". The error names the nearest known mix.
   static Result<Mix> find(const std::string& name, const GgufFields& fields,
-                          const std::vector<GgufSource>& tensors);
+                          const std::vector<GgufTensorSource>& tensors);
   const std::string& name() const { return name_; }
-  DType operator()(const GgufSource& tensor) const;
+  DType operator()(const GgufTensorSource& tensor) const;
 
  private:
-  DType preferred_type(const GgufSource& tensor) const;
+  DType preferred_type(const GgufTensorSource& tensor) const;
   std::string name_;
   DType base_ = DType::kF32;
   bool more_ = false;  // the _m mixes: some tensors get more bits

@@ -40,8 +40,8 @@ class AnswerWriter::PromptTask : public EngineTask {
     if (echoed_) return owner_->scored(prompt_);
     auto result = generation_->finish();
     if (!result.ok()) return owner_->failed(result.error());
-    if (score_)
-      result->reused = score_->reused.value_or(0);  // the generation reuses this request's own prefill
+    // The generation reuses this request's own prefill.
+    if (score_) result->reused_tokens = score_->reused_tokens.value_or(0);
     owner_->finished(prompt_, std::move(*result));
   }
 
@@ -246,7 +246,7 @@ void AnswerWriter::text(size_t index, const std::string& text) {
 void AnswerWriter::finished(size_t prompt, TextGenerationResult result) {
   if (over_ || !files_intact()) return;
   const size_t first = prompt * static_cast<size_t>(request_.options.answers);
-  usage_.cached += result.reused;
+  usage_.cached += result.reused_tokens;
   for (size_t i = 0; i < result.answers.size(); ++i) {
     AnswerState& state = answers_[first + i];
     GeneratedText& answer = result.answers[i];

@@ -30,8 +30,8 @@ EngineOptions with_step_times(EngineOptions options) {
 }  // namespace
 
 EngineState& EngineState::operator+=(const EngineState& other) {
-  tasks += other.tasks, steps += other.steps, rows += other.rows, reused += other.reused;
-  preempted += other.preempted, pages += other.pages, max_pages += other.max_pages;
+  tasks += other.tasks, steps += other.steps, rows += other.rows, reused_tokens += other.reused_tokens;
+  preemptions += other.preemptions, pages += other.pages, max_pages += other.max_pages;
   prefix_pages += other.prefix_pages;
   sequences.insert(sequences.end(), other.sequences.begin(), other.sequences.end());
   return *this;
@@ -173,8 +173,8 @@ void EngineLoop::publish() {
   const EngineStats& stats = engine_->stats();
   const std::lock_guard lock(mutex_);
   state_.tasks = static_cast<int64_t>(tasks_.size());
-  state_.steps = stats.steps, state_.rows = stats.rows, state_.reused = stats.reused;
-  state_.preempted = stats.preempted, state_.max_pages = engine_->cache().max_pages();
+  state_.steps = stats.steps, state_.rows = stats.rows, state_.reused_tokens = stats.reused_tokens;
+  state_.preemptions = stats.preemptions, state_.max_pages = engine_->cache().max_pages();
   state_.pages = engine_->cache().pages_used(), state_.prefix_pages = engine_->prefix_pages();
   state_.sequences = engine_->sequences(EngineState::kMaxListedSequences);
 }

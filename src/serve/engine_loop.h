@@ -43,7 +43,7 @@ class EngineTask : public std::enable_shared_from_this<EngineTask> {
 
 struct EngineState {
   static constexpr size_t kMaxListedSequences = 64;
-  int64_t tasks = 0, steps = 0, rows = 0, reused = 0, preempted = 0, pages = 0, max_pages = 0,
+  int64_t tasks = 0, steps = 0, rows = 0, reused_tokens = 0, preemptions = 0, pages = 0, max_pages = 0,
           prefix_pages = 0;
   std::vector<EngineSequence> sequences;  // the first kMaxListedSequences
   EngineState& operator+=(const EngineState& other);

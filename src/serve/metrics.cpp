@@ -82,9 +82,9 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t in_flight,
   add_metric("engine_steps_total", "counter", "Forward passes of the engine.", engine.steps);
   add_metric("engine_rows_total", "counter", "Rows of all forward passes.", engine.rows);
   add_metric("prefix_cache_tokens_total", "counter", "Prompt tokens found in the prefix cache.",
-             engine.reused);
+             engine.reused_tokens);
   add_metric("num_preemptions_total", "counter", "Sequences preempted because the cache had no free page.",
-             engine.preempted);
+             engine.preemptions);
   add_metric("kv_cache_pages", "gauge", "Pages of the key/value cache in use.", engine.pages);
   add_metric("kv_cache_pages_max", "gauge", "Maximum number of pages; 0 for no limit.", engine.max_pages);
   add_metric("prefix_cache_pages", "gauge", "Pages kept for shared prompt prefixes.", engine.prefix_pages);

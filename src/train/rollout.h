@@ -24,7 +24,7 @@ struct Rollout {
   std::vector<int64_t> tokens;  // prompt and answer; a stop id is included
   int64_t prompt_tokens = 0;
   std::vector<float> log_probabilities;  // of the answer's tokens, from the model's unmodified logits
-  Finish finish = Finish::kNone;
+  Finish finish = Finish::kUnfinished;
 };
 
 // Samples the answers to all prompts in one batch, in the order of the prompts. `model` must be a

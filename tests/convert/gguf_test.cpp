@@ -127,7 +127,7 @@ TEST(GgufModels, StableLmKeepsTheNormsOfItsHeads) {
 TEST(GgufModels, ReadsTheJoinedKeysAndValuesOfDeepSeek) {
   const LoadedModel original = subject("golden/deepseek-v3");
   auto sources = *gguf_sources(original);
-  std::erase_if(sources, [](const GgufSource& s) {
+  std::erase_if(sources, [](const GgufTensorSource& s) {
     return s.name.find("attn_k_b") != s.name.npos || s.name.find("attn_v_b") != s.name.npos;
   });
   const AttentionSpec& a = original.model->spec().decoder->first().attention;
@@ -165,10 +165,10 @@ TEST(GgufModels, OtherExpertLayoutsGiveTheSameOutputs) {
   const GgufFields fields = *gguf_fields(original);
   const auto sources = *gguf_sources(original);
   const auto named = [](const std::string& name, const Tensor& t) {
-    return GgufSource{name, t.dtype(), t.shape(), [t]() -> Result<Tensor> { return t; }};
+    return GgufTensorSource{name, t.dtype(), t.shape(), [t]() -> Result<Tensor> { return t; }};
   };
-  std::vector<GgufSource> single, merged;
-  for (const GgufSource& s : sources) {
+  std::vector<GgufTensorSource> single, merged;
+  for (const GgufTensorSource& s : sources) {
     const size_t at = s.name.find("_exps.weight");
     if (at == s.name.npos) {
       single.push_back(s), merged.push_back(s);
@@ -184,7 +184,7 @@ TEST(GgufModels, OtherExpertLayoutsGiveTheSameOutputs) {
                                                                           .clone()));
     if (s.name.ends_with("ffn_down_exps.weight")) merged.push_back(s);
     if (!s.name.ends_with("ffn_gate_exps.weight")) continue;
-    const auto up = std::find_if(sources.begin(), sources.end(), [&](const GgufSource& o) {
+    const auto up = std::find_if(sources.begin(), sources.end(), [&](const GgufTensorSource& o) {
       return o.name == s.name.substr(0, at - 4) + "up_exps.weight";
     });
     ASSERT_NE(up, sources.end());
@@ -206,7 +206,7 @@ TEST(GgufModels, OtherExpertLayoutsGiveTheSameOutputs) {
   }
   // A missing expert is an error.
   single.erase(std::find_if(single.begin(), single.end(),
-                            [](const GgufSource& s) { return s.name == "blk.0.ffn_gate.1.weight"; }));
+                            [](const GgufTensorSource& s) { return s.name == "blk.0.ffn_gate.1.weight"; }));
   ScratchFolder folder;
   ASSERT_TRUE(write_gguf(folder / "m.gguf", fields, single).ok());
   EXPECT_FALSE(load_model(folder / "m.gguf").ok());
@@ -219,7 +219,7 @@ TEST(GgufModels, ReadsRobertaStoredAsBert) {
   GgufFields fields = *gguf_fields(original);
   fields.set("tokenizer.ggml.model", GgufValue::text("gpt2"));
   auto sources = *gguf_sources(original);
-  for (GgufSource& s : sources)
+  for (GgufTensorSource& s : sources)
     if (s.name == "token_types.weight") {
       const Tensor first = s.make()->slice(0, 1).clone();
       s = {s.name, first.dtype(), first.shape(), [first]() -> Result<Tensor> { return first; }};
@@ -262,7 +262,7 @@ TEST(GgufModels, ASplitModelLoads) {
     fields.set("split.no", GgufValue::u32(static_cast<uint32_t>(i)));
     fields.set("split.count", GgufValue::u32(3));
     fields.set("split.tensors.count", GgufValue::u32(static_cast<uint32_t>(sources.size())));
-    std::vector<GgufSource> part;
+    std::vector<GgufTensorSource> part;
     for (size_t t = 0; t < sources.size(); ++t)
       if (static_cast<int>(t % 3) == i) part.push_back(sources[t]);
     ASSERT_TRUE(write_gguf(folder / fmt::format("m-{:05}-of-00003.gguf", i + 1), fields, part).ok());
@@ -292,7 +292,7 @@ TEST(GgufModels, ModelsThatGgufCannotRepresentAreRefused) {
 TEST(GgufModels, BrokenMetadataGivesLocatedErrors) {
   const LoadedModel original = subject("golden/llama");
   ScratchFolder folder;
-  const auto expect = [&](const std::function<void(GgufFields&, std::vector<GgufSource>&)>& change,
+  const auto expect = [&](const std::function<void(GgufFields&, std::vector<GgufTensorSource>&)>& change,
                           const std::vector<std::string>& parts) {
     GgufFields fields = *gguf_fields(original);
     auto sources = *gguf_sources(original);
@@ -304,14 +304,14 @@ TEST(GgufModels, BrokenMetadataGivesLocatedErrors) {
       EXPECT_NE(loaded.error().text().find(part), std::string::npos) << loaded.error().text();
     EXPECT_NE(loaded.error().text().find("m.gguf"), std::string::npos);
   };
-  using Sources = std::vector<GgufSource>;
+  using Sources = std::vector<GgufTensorSource>;
   const auto set = [](const char* key, GgufValue value) {
     return [=](GgufFields& f, Sources&) { f.set(key, value); };
   };
   const auto drop_key = [](const char* key) { return [=](GgufFields& f, Sources&) { f.erase(key); }; };
   const auto drop_tensor = [](const char* name) {
     return [=](GgufFields&, Sources& s) {
-      std::erase_if(s, [&](const GgufSource& t) { return t.name == name; });
+      std::erase_if(s, [&](const GgufTensorSource& t) { return t.name == name; });
     };
   };
   expect(drop_key("general.architecture"), {"general.architecture", "missing"});

@@ -326,7 +326,7 @@ TEST(Card, WritesTheKnownFacts) {
   ASSERT_TRUE(write_file(csv, "rater,system,point,score\na,m,compute,3\nb,m,compute,2\n").ok());
   CardInput input;
   input.name = "m", input.model = folder.path();
-  auto results = read_evaluated(folder.path() + "/r.json");
+  auto results = read_evaluated_model(folder.path() + "/r.json");
   ASSERT_TRUE(results.ok());
   input.results.push_back(*results);
   auto ratings = read_ratings(csv);

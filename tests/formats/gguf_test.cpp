@@ -11,7 +11,7 @@
 namespace makar {
 namespace {
 
-GgufSource source(const std::string& name, const Tensor& t) {
+GgufTensorSource source(const std::string& name, const Tensor& t) {
   return {name, t.dtype(), t.shape(), [t]() -> Result<Tensor> { return t; }};
 }
 
@@ -75,7 +75,7 @@ TEST(Gguf, EveryKindOfValueRoundTrips) {
   EXPECT_EQ(f.find("k16")->number(), -2.5);
 
   ScratchFolder folder;
-  std::vector<GgufSource> sources;
+  std::vector<GgufTensorSource> sources;
   for (const GgufTensor& t : (*file)->tensors()) sources.push_back(source(t.name, (*file)->view(t)));
   ASSERT_TRUE(write_gguf(folder / "copy.gguf", f, sources).ok());
   std::string copy = *read_file(folder / "copy.gguf");
@@ -110,7 +110,8 @@ TEST(Gguf, AFailedWriteLeavesNoFile) {
   ScratchFolder folder;
   const Tensor a = Tensor::zeros({3, 2});
   EXPECT_FALSE(write_gguf(folder / "a.gguf", {}, {source("a", a), source("a", a)}).ok());
-  const GgufSource broken{"a", DType::kF32, {2}, []() -> Result<Tensor> { return error_at("there", "no"); }};
+  const GgufTensorSource broken{
+      "a", DType::kF32, {2}, []() -> Result<Tensor> { return error_at("there", "no"); }};
   EXPECT_FALSE(write_gguf(folder / "a.gguf", {}, {broken}).ok());
   EXPECT_FALSE(write_gguf(folder / "a.gguf", {}, {source("a", Tensor::zeros({2}, DType::kBool))}).ok());
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));

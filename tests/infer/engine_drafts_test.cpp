@@ -39,7 +39,7 @@ TEST_F(EngineTest, DraftModelSavesStepsAndChangesNothing) {
       Engine engine(model_, device_);
       engine.submit(job);
       engine.run();
-      *stats = engine.stats(), *drafted = job->drafted(), *accepted = job->accepted();
+      *stats = engine.stats(), *drafted = job->drafted_tokens(), *accepted = job->accepted_tokens();
       return transcript(*job);
     };
     EngineStats plain_stats, draft_stats;

@@ -32,7 +32,7 @@ TEST_F(EngineTest, HigherPriorityPreemptsLower) {
   EXPECT_TRUE(high_priority->done());
   EXPECT_FALSE(low_priority->done());
   EXPECT_FALSE(same_priority->done());
-  EXPECT_EQ(engine.stats().preempted, 1);
+  EXPECT_EQ(engine.stats().preemptions, 1);
   engine.run();
   EXPECT_TRUE(same_priority->done());
   EXPECT_EQ(transcript(*low_priority), transcript(*expected));

@@ -99,7 +99,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     prompt.resize(std::max<size_t>(std::min<size_t>(prompt.size(), 115), 3), 4);
     prompt[1] = spec.image_input->token;
     if (count == 2) prompt[prompt.size() - 1] = spec.image_input->token;
-    check(images->place(spec, prompt).ok(), "one image token per image");
+    check(images->expand_tokens(spec, prompt).ok(), "one image token per image");
     return images;
   }
 
@@ -212,7 +212,7 @@ class EngineTrials : public testing::TestWithParam<const char*> {
     for (size_t i = 0; i < jobs.size(); ++i)
       ASSERT_EQ(transcript(*jobs[i]), transcript_alone(seeds[i], result_options))
           << "trial " << seed << ", job " << i << (jobs[i]->error ? ": " + jobs[i]->error->text() : "");
-    preempted_ += engine.stats().preempted, reused_ += engine.stats().reused;
+    preempted_ += engine.stats().preemptions, reused_ += engine.stats().reused_tokens;
   }
 
   LoadedModel loaded_;
@@ -272,7 +272,7 @@ TEST_P(EngineTrials, MoreAnswersThanPagesArePreempted) {
       while (engine.step()) ASSERT_NO_FATAL_FAILURE(check_pages(engine, {job}));
       ASSERT_FALSE(job->error.has_value()) << job->error->text();
       EXPECT_EQ(transcript(*job), expected) << pages << " pages";
-      EXPECT_GT(engine.stats().preempted, 0) << "no answer was preempted";
+      EXPECT_GT(engine.stats().preemptions, 0) << "no answer was preempted";
     }
   EngineOptions o;
   o.max_pages = 1;

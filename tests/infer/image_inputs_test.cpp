@@ -52,7 +52,7 @@ TEST(Images, GreedyAnswersEqualTheForwardPass) {
     GenerateOptions o;
     o.max_new_tokens = 8, o.ignore_eos = true;
     o.images = std::make_shared<ImageInputs>(model.spec(), pixels.slice(r, r + 1).clone());
-    ASSERT_TRUE(o.images->place(model.spec(), prompt).ok());
+    ASSERT_TRUE(o.images->expand_tokens(model.spec(), prompt).ok());
     o.engine.step_tokens = 5;
     const auto answer = generate(model, device, prompt, o);
     ASSERT_TRUE(answer.ok()) << answer.error().text();
@@ -88,14 +88,14 @@ TEST(Images, PrefixesAreSharedByContent) {
     std::vector<int64_t> prompt = random_ids(spec, 150, 1);
     std::replace(prompt.begin(), prompt.end(), spec.image_input->token, int64_t{3});
     prompt[50] = spec.image_input->token;
-    check(images->place(spec, prompt).ok(), "one image token");
+    check(images->expand_tokens(spec, prompt).ok(), "one image token");
     SampleRequest r;
     r.prompt = prompt, r.max_new_tokens = 5, r.logprobs = 3, r.sampler.temperature = 0;
     const auto job = std::make_shared<SampleJob>(r);
     job->images = images;
     engine.submit(job);
     engine.run();
-    return std::pair(transcript(*job), job->reused.value_or(0));
+    return std::pair(transcript(*job), job->reused_tokens.value_or(0));
   };
   const auto first = run_with(0.3f), other = run_with(0.4f), repeated = run_with(0.3f);
   EXPECT_EQ(first.second, 0);
@@ -126,7 +126,7 @@ TEST(Images, WrongNumbersOfImagesAreErrors) {
   expect_error(captions, {}, 2, "several are given");
   ImageInputs two_images(llava.model->spec(), Tensor::full({2, 3, 48, 48}, 0.1f));
   std::vector<int64_t> prompt = {4, 59, 5};
-  const Status status = two_images.place(llava.model->spec(), prompt);
+  const Status status = two_images.expand_tokens(llava.model->spec(), prompt);
   ASSERT_FALSE(status.ok());
   EXPECT_NE(status.error().text().find("has 1 image token (id 59), but 2 images are given"),
             std::string::npos)

@@ -128,7 +128,7 @@ TEST_F(LoglikelihoodTest, SharedContextsAreComputedOnce) {
   for (const char* question : {"one", "two", "six"}) questions.push_back({shots + question, " yes"});
   Engine second(language.model(), device_);
   for (const auto& r : loglikelihood(second, language, questions)) ASSERT_TRUE(r.ok()) << r.error().text();
-  EXPECT_EQ(second.stats().reused, 2 * 2 * KvCache::kPageRows);
+  EXPECT_EQ(second.stats().reused_tokens, 2 * 2 * KvCache::kPageRows);
 }
 
 TEST_F(LoglikelihoodTest, ErrorsBelongToTheirText) {

@@ -92,9 +92,9 @@ TEST(AdapterFamilies, EveryFixtureTrainsAnAdapter) {
   EXPECT_GE(count, 85);
 }
 
-// The gradients of an adapter on packed weights are those on the same weights in f32, up to the rounding of
-// activations to 8 bits in products with integers.
-TEST(PackedAdapters, GradientsMatchThoseOfDecodedWeights) {
+// The gradients of an adapter on prequantized weights are those on the same weights in f32, up to the
+// rounding of activations to 8 bits in products with integers.
+TEST(PrequantizedAdapters, GradientsMatchThoseOfDecodedWeights) {
   CpuDevice device(2);
   for (const char* name : {"gptq", "awq", "fp8"}) {
     SCOPED_TRACE(name);

@@ -64,7 +64,7 @@ AttentionResult attend_on(Device& device, DType type, const Tensor& q, const Ten
   const auto to = [&](const Tensor& t) { return t.to(device.memory()); };
   const Tensor a = to(q), b = to(k), c = to(v);
   for (const Tensor& leaf : {a, b, c}) tape.watch(leaf);
-  const Tensor out = ops::widened(ctx, ops::attention(ctx, a, b, c, rows, o));
+  const Tensor out = ops::cast_to_f32(ctx, ops::attention(ctx, a, b, c, rows, o));
   tape.backward(out, to(dy));
   return {out.host(), tape.gradient(a).host(), tape.gradient(b).host(), tape.gradient(c).host()};
 }
@@ -120,7 +120,7 @@ LinearResult multiply_on(Device& device, DType type, const Tensor& x, const Tens
   const auto to = [&](const Tensor& t) { return t.to(device.memory()); };
   const Tensor device_x = to(x), device_w = to(w), device_b = to(b);
   for (const Tensor& leaf : {device_x, device_w, device_b}) tape.watch(leaf);
-  const Tensor y = ops::widened(ctx, ops::linear(ctx, device_x, device_w, device_b));
+  const Tensor y = ops::cast_to_f32(ctx, ops::linear(ctx, device_x, device_w, device_b));
   tape.backward(y, to(dy));
   return {y.host(), tape.gradient(device_x).host(), tape.gradient(device_w).host(),
           tape.gradient(device_b).host()};

@@ -43,7 +43,7 @@ TEST(BlockWeights, EmbeddingDecodesRows) {
 TEST(BlockWeights, DecodedIsDecodeBlocks) {
   CpuDevice device(2);
   for (const DType type : block_types()) {
-    const Tensor w = block_weight(type, 70, 256), decoded = ops::decoded(device, w);
+    const Tensor w = block_weight(type, 70, 256), decoded = ops::decode_to_f32(device, w);
     Tensor want = Tensor::empty(w.shape());
     kernels::decode_blocks(type, w.raw(), w.count(), want.f32());
     EXPECT_TRUE(same_bits(decoded, want)) << name(type);

@@ -61,7 +61,7 @@ Outcome run(const OpRow& row, const Tensors& inputs, Device& device, bool backwa
   if (!backward) return outcome;
   Tensors flat;
   for (const Tensor& y : outcome.outputs)
-    flat.push_back(ops::widened(ctx, ops::reshape(ctx, y, {y.count()})));
+    flat.push_back(ops::cast_to_f32(ctx, ops::reshape(ctx, y, {y.count()})));
   const Tensor all = flat.size() == 1 ? flat[0] : ops::concat(ctx, flat, 0);
   Tensor weights = Tensor::empty(all.shape());
   for (int64_t i = 0; i < all.count(); ++i) weights.f32()[i] = static_cast<float>(weight_of(i));

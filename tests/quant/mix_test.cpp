@@ -12,7 +12,7 @@
 namespace makar {
 namespace {
 
-GgufSource tensor(const std::string& name, const Shape& shape) {
+GgufTensorSource tensor(const std::string& name, const Shape& shape) {
   return {name, DType::kF32, shape, [shape]() -> Result<Tensor> { return Tensor::zeros(shape); }};
 }
 
@@ -37,7 +37,7 @@ TEST(Mix, MatchesFilesOfLlamaQuantize) {
        {"F32", "F16", "Q8_0", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q4_K_M", "Q5_K_M", "Q6_K"}) {
     const auto mix = Mix::find(kind, original->fields, original->tensors);
     ASSERT_TRUE(mix.ok());
-    for (const GgufSource& t : original->tensors) {
+    for (const GgufTensorSource& t : original->tensors) {
       std::string type = golden["files"][kind]["types"][t.name];
       for (char& c : type) c = static_cast<char>(std::tolower(c));
       EXPECT_EQ(name((*mix)(t)), type) << kind << " " << t.name;

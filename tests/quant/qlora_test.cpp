@@ -65,7 +65,7 @@ TEST_P(Qlora, GradientsMatchTheDequantizedBase) {
   for (const bool dora : {false, true}) {
     const LoadedModel quantized = base(), unquantized = base();
     unquantized.model->each_linear([&](const std::string&, Linear& l) {
-      l.weight()->value = ops::decoded(device_, l.weight()->value).clone();
+      l.weight()->value = ops::decode_to_f32(device_, l.weight()->value).clone();
     });
     attach_adapter(quantized, dora), attach_adapter(unquantized, dora);
     const float a = backward(quantized), b = backward(unquantized);
@@ -100,7 +100,8 @@ TEST_P(Qlora, TheInputsGradientIsExact) {
       ops::input_gradient(device_, 5, dy.f32(), w, {out.f32(), w.dim(1)});
       return out;
     };
-    EXPECT_TRUE(same_bits(gradient(l.weight()->value), gradient(ops::decoded(device_, l.weight()->value))))
+    EXPECT_TRUE(
+        same_bits(gradient(l.weight()->value), gradient(ops::decode_to_f32(device_, l.weight()->value))))
         << name;
   });
 }

@@ -23,7 +23,7 @@ RECORDED = re.compile(r"\brecord\([^\[;{]*\[([^\]]*)\]")
 HOST_FILES = {
     "files in and out": """
         formats/gguf_writer.cpp formats/safetensors.cpp formats/safetensors_writer.cpp models/dequantize.cpp models/load.cpp
-        models/names.cpp formats/packed_decode.cpp formats/torch_file.cpp
+        models/names.cpp formats/prequantized_decode.cpp formats/torch_file.cpp
         models/gguf_rope.cpp models/forward.cpp train/answer_pairs.cpp train/checkpoint.cpp train/objective.cpp optim/optimizer.cpp""",
     "values made on the host": """
         models/adapter.cpp models/adapter_set.cpp nn/linear.cpp nn/relative_attention.cpp nn/source_attention.cpp ops/embedding.cpp train/distill.cpp

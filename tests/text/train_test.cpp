@@ -53,7 +53,7 @@ std::string synthetic(size_t words) {
 TEST(BpeTrainer, MatchesAHandComputedExample) {
   // "re" occurs 3 times, then "are" and "is" twice each: the smaller pair of ids is merged first.
   const std::vector<WordCount> words = {{"are", 2}, {"is", 2}, {"red", 1}, {"roses", 1}, {"so", 1}};
-  BpeTraining t;
+  BpeSettings t;
   t.vocab_size = 100;
   t.min_frequency = 2;
   const auto trained = train_bpe(words, t);
@@ -64,7 +64,7 @@ TEST(BpeTrainer, MatchesAHandComputedExample) {
 }
 
 TEST(BpeTrainer, OverlapsAndLimits) {
-  BpeTraining t;
+  BpeSettings t;
   t.vocab_size = 10;
   auto trained = train_bpe({{"aaaa", 3}, {"aaa", 2}}, t);
   ASSERT_TRUE(trained.ok());
@@ -81,7 +81,7 @@ TEST(BpeTrainer, OverlapsAndLimits) {
 TEST(WordPieceTrainer, MergesByLikelihood) {
   // The example of the Hugging Face course: hug 10, pug 5, pun 12, bun 4, hugs 5: the first merge by
   // likelihood is (##g, ##s).
-  BpeTraining t;
+  BpeSettings t;
   t.vocab_size = 14;
   t.continuing_prefix = "##";
   t.score_by_likelihood = true;
@@ -95,7 +95,7 @@ TEST(WordPieceTrainer, MergesByLikelihood) {
 
 TEST(UnigramTrainer, KeepsAllCharacters) {
   ThreadPool pool(2);
-  UnigramTraining t;
+  UnigramSettings t;
   t.vocab_size = 40;
   std::vector<WordCount> words;
   for (const char* w :

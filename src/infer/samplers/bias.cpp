@@ -13,7 +13,7 @@ void logit_bias(std::span<float> logits, const DrawContext& draw) {
 
 void mask_until_length(std::span<float> logits, const DrawContext& draw) {
   if (static_cast<int64_t>(draw.tokens.size()) >= draw.options.min_length) return;
-  for (const int64_t id : draw.options.masked)
+  for (const int64_t id : draw.options.masked_until_min_length)
     if (id >= 0 && static_cast<size_t>(id) < logits.size())
       logits[static_cast<size_t>(id)] = -std::numeric_limits<float>::infinity();
 }

@@ -35,7 +35,7 @@ struct AdamW {
   AdamStep step;
 };
 struct AdamWList {
-  const AdamW* each;  // in host memory
+  const AdamW* items;  // in host memory
   int64_t count;
 };
 struct Adafactor {  // Shazeer & Stern, 2018, as torch.optim.Adafactor computes it
@@ -63,12 +63,12 @@ struct Normalize {  // x /= max(|x|, min), for `count` consecutive x; norms are 
   double min;
   int64_t count = 1;
 };
-struct MuonApply {  // p = p * decay - by * x
+struct MuonApply {  // p = p * decay - step * x
   float* p;
   const float* x;
   int64_t rows, cols;
   bool transposed;
-  float by, decay;
+  float step, decay;
 };
 
 }  // namespace makar::kernels

@@ -88,7 +88,7 @@ struct SumSquares {  // y[i] = sum of squares of chunk i of kSquaresChunk values
   int64_t n;
 };
 struct SumSquaresList {
-  const SumSquares* each;  // in host memory
+  const SumSquares* items;  // in host memory
   int64_t count;
 };
 struct Embed {  // y[i] = row ids[i] of a table of any float or block type

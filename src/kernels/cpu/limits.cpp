@@ -44,9 +44,10 @@ double run_peak(ThreadPool& pool, double (*peak)(int64_t loops)) {
 MachineLimits measure_limits(ThreadPool& pool) {
   MachineLimits out;
   const MemoryStream stream(pool, kStreamBytes);
-  out.bytes = best_rate(6, [&] { return stream(), static_cast<double>(stream.bytes()); });
-  out.f32 = best_rate(100, [&] { return run_peak(pool, cpu().peak_f32); });
-  if (cpu().peak_int8) out.int8 = best_rate(100, [&] { return run_peak(pool, cpu().peak_int8); });
+  out.bytes_per_second = best_rate(6, [&] { return stream(), static_cast<double>(stream.bytes()); });
+  out.f32_operations_per_second = best_rate(100, [&] { return run_peak(pool, cpu().peak_f32); });
+  if (cpu().peak_int8)
+    out.int8_operations_per_second = best_rate(100, [&] { return run_peak(pool, cpu().peak_int8); });
   return out;
 }
 

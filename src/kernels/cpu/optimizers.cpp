@@ -72,7 +72,7 @@ void CpuDevice::update(const Update& u) {
 }
 
 void CpuDevice::adamw(const AdamWList& all) {
-  for (const AdamW& a : std::span(all.each, static_cast<size_t>(all.count)))
+  for (const AdamW& a : std::span(all.items, static_cast<size_t>(all.count)))
     pool_->for_ranges(a.n, kUpdateGrain, [&](int64_t i, int64_t end) {
       cpu().adamw(a.p + i, a.g + i, a.m + i, a.v + i, end - i, a.step);
     });
@@ -173,7 +173,7 @@ void CpuDevice::normalize(const Normalize& a) {
 void CpuDevice::muon_apply(const MuonApply& a) {
   pool_->for_ranges(a.rows * a.cols, kUpdateGrain, [&](int64_t i, int64_t end) {
     for (; i < end; ++i)
-      a.p[i] = a.p[i] * a.decay - a.by * a.x[transposed_index(i, a.rows, a.cols, a.transposed)];
+      a.p[i] = a.p[i] * a.decay - a.step * a.x[transposed_index(i, a.rows, a.cols, a.transposed)];
   });
 }
 

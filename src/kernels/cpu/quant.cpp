@@ -67,8 +67,8 @@ struct ProductPlan {
   ProductPlan(const Activations& a, const QuantMatrix& b)
       : table(b.table()),
         in_place(reads_in_place(a, b.form())),
-        eight(takes_eight(a, in_place ? b.form() : wide_form(a.form))),
-        form(in_place ? b.form() : wide_form(a.form)) {}
+        eight(takes_eight(a, in_place ? b.form() : expanded_form(a.form))),
+        form(in_place ? b.form() : expanded_form(a.form)) {}
   bool reads_in_place(const Activations& a, int f) const {
     const bool few = a.m <= kMaxInPlaceRows, int8 = a.form.values == QuantValues::kInt8;
     if (a.tile) return int8;
@@ -82,7 +82,8 @@ struct ProductPlan {
   // Scratch bytes per block of an expanded panel, or of its scales.
   int64_t scratch_bytes() const {
     const QuantForm& f = kQuantForms[form];
-    if (in_place) return prepares_scales() ? wide_scales(f, table.quant_cols) * int64_t{sizeof(float)} : 0;
+    if (in_place)
+      return prepares_scales() ? expanded_scales(f, table.quant_cols) * int64_t{sizeof(float)} : 0;
     return group_bytes(f, table.quant_cols);
   }
   int64_t panels() const { return kPassColumns / table.quant_cols; }  // per pass

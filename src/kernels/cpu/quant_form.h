@@ -1,7 +1,7 @@
 // Memory layouts of quantized weights: panels of 4, 8 or 16 columns (Table::quant_cols: as many as an
 // instruction set has 32-bit lanes), traversed along k in blocks of 64. Every GGUF block type is packed
 // without loss into one of these forms; a form defines how values and scales are stored. Panels are expanded
-// to a kFormWide form when many rows use them.
+// to a kFormExpanded form when many rows use them.
 //
 // A panel is a sequence of groups: scales first, then the values of its blocks of 64. A group is one block; 4
 // blocks if 256 weights share a scale (k is then a multiple of 256); or 2 blocks of 16-bit values, for
@@ -53,10 +53,10 @@ enum QuantFormId : int {
   kFormSuperSigned4,
   kFormSuperUnsigned2Min16,
   kFormSparse8,
-  kFormWide,
-  kFormWideMin,
-  kFormWide16,
-  kFormWideMin16,
+  kFormExpanded,
+  kFormExpandedMin,
+  kFormExpanded16,
+  kFormExpandedMin16,
   kFormInt16,
   kQuantFormCount
 };
@@ -110,18 +110,18 @@ constexpr int64_t value_bytes(const QuantForm& f, int cols) {
                                                          : 4;
   return int64_t{kQuantBlock} * cols * bits / 8;
 }
-// Floats per block for the scales of wide forms: [parts][cols], mins likewise, then -1.5 * 2^23 times the sum
-// of the scales (the initial value of a kernel's sums).
-constexpr int64_t wide_scales(const QuantForm& f, int cols) {
+// Floats per block for the scales of expanded forms: [parts][cols], mins likewise, then -1.5 * 2^23 times the
+// sum of the scales (the initial value of a kernel's sums).
+constexpr int64_t expanded_scales(const QuantForm& f, int cols) {
   return (int64_t{f.mins ? 2 : 1} * parts_of(f) + 1) * cols;
 }
-// Bytes of a group's scales. kHalf: f16 [blocks][parts][cols], mins likewise. kFloat: wide_scales(). kSuper:
-// f16 d[cols] (min d[cols]), then one byte per part and column (with bias 128 if there are no mins), mins
-// likewise.
+// Bytes of a group's scales. kHalf: f16 [blocks][parts][cols], mins likewise. kFloat: expanded_scales().
+// kSuper: f16 d[cols] (min d[cols]), then one byte per part and column (with bias 128 if there are no mins),
+// mins likewise.
 constexpr int64_t scale_bytes(const QuantForm& f, int cols) {
   const int kinds = f.mins ? 2 : 1, parts = parts_of(f);
   if (f.scales == QuantScales::kHalf) return int64_t{kinds} * blocks_of(f) * parts * cols * 2;
-  if (f.scales == QuantScales::kFloat) return wide_scales(f, cols) * 4;
+  if (f.scales == QuantScales::kFloat) return expanded_scales(f, cols) * 4;
   return int64_t{kinds} * (cols * 2 + 4 * parts * cols);
 }
 constexpr int64_t group_bytes(const QuantForm& f, int cols) {
@@ -129,8 +129,9 @@ constexpr int64_t group_bytes(const QuantForm& f, int cols) {
 }
 
 // The expanded form for many rows. Values that the kernels can already use are not changed.
-constexpr int wide_form(const QuantForm& f) {
-  return f.part == 32 ? (f.mins ? kFormWideMin : kFormWide) : (f.mins ? kFormWideMin16 : kFormWide16);
+constexpr int expanded_form(const QuantForm& f) {
+  return f.part == 32 ? (f.mins ? kFormExpandedMin : kFormExpanded)
+                      : (f.mins ? kFormExpandedMin16 : kFormExpanded16);
 }
 
 // Layout of activations: panels of `rows` rows. A block is int8 [rows][64] (for kInt16, the low bytes follow

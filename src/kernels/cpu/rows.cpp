@@ -135,7 +135,7 @@ void CpuDevice::sum(const Sum& a) {
 }
 
 void CpuDevice::sum_squares(const SumSquaresList& all) {
-  for (const SumSquares& a : std::span(all.each, static_cast<size_t>(all.count))) {
+  for (const SumSquares& a : std::span(all.items, static_cast<size_t>(all.count))) {
     const auto body = [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i)
         a.y[i] = cpu().sum_squares(a.x + i * kSquaresChunk, std::min(kSquaresChunk, a.n - i * kSquaresChunk));

@@ -165,16 +165,16 @@ struct Table {
   bool quant_initial_sums = false;  // activations carry the initial sums (quant_form.h)
   bool int16_is_faster = false;     // than converting f16 weights to f32
   void (*quant_product)(const QuantProduct&) = nullptr;
-  // Expands `blocks` blocks of a panel to its wide form.
+  // Expands `blocks` blocks of a panel to its expanded form.
   void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* codebook, void* out) = nullptr;
-  // Whether products on a form support 8 rows in addition to up to 4. For a form that is not wide, the scales
-  // must be prepared first, unless quant_scales is null: wide_scales() floats for each of `blocks` blocks of
-  // a panel.
+  // Whether products on a form support 8 rows in addition to up to 4. For a form that is not expanded, the
+  // scales must be prepared first, unless quant_scales is null: expanded_scales() floats for each of `blocks`
+  // blocks of a panel.
   bool (*quant_takes_eight)(int form) = nullptr;
   void (*quant_eight)(const QuantProduct&) = nullptr;
   void (*quant_scales)(int form, int64_t blocks, const void* b, float* out) = nullptr;
-  // Products of any number of rows by wide forms and forms of int8 values; panels of activations have up to
-  // 16 rows. Null without matrix instructions.
+  // Products of any number of rows by expanded forms and forms of int8 values; panels of activations have up
+  // to 16 rows. Null without matrix instructions.
   void (*quant_tile)(const QuantProduct&) = nullptr;
   // Quantizes x[rows, k], rows row_stride apart, into one panel of activations for `form`, zero-padded to
   // `blocks` blocks; weights are read as `unit` times their value.

@@ -66,11 +66,11 @@ void each(cudaStream_t stream, int64_t n, F body) {
 template <class T>
 struct Several {
   static constexpr int64_t kMax = 40;
-  T each[kMax];
+  T items[kMax];
 };
 template <class T, class F>
 __global__ void each_of_kernel(const __grid_constant__ Several<T> all, F body) {
-  const T& one = all.each[blockIdx.y];
+  const T& one = all.items[blockIdx.y];
   const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < one.n; i += stride) body(one, i);
 }
@@ -80,9 +80,9 @@ void in_parts(const T* list, int64_t count, F run) {
   for (int64_t i = 0; i < count; i += Several<T>::kMax) {
     Several<T> part{};
     const int64_t n = std::min(count - i, Several<T>::kMax);
-    std::copy_n(list + i, n, part.each);
+    std::copy_n(list + i, n, part.items);
     int64_t largest = 0;
-    for (int64_t j = 0; j < n; ++j) largest = std::max(largest, part.each[j].n);
+    for (int64_t j = 0; j < n; ++j) largest = std::max(largest, part.items[j].n);
     if (largest > 0) run(part, static_cast<unsigned>(n), largest);
   }
 }

@@ -43,7 +43,7 @@ void CudaDevice::update(const Update& u) {
 }
 
 void CudaDevice::adamw(const AdamWList& all) {
-  cuda::each_of(stream_, all.each, all.count, [] __device__(const AdamW& a, int64_t i) {
+  cuda::each_of(stream_, all.items, all.count, [] __device__(const AdamW& a, int64_t i) {
     const AdamStep& s = a.step;
     const float p = a.p[i], grad = madd(s.l2, p, a.g[i] * s.grad_scale);
     const float m = madd(s.rest1, grad - a.m[i], a.m[i]), v = madd(s.rest2 * grad, grad, s.beta2 * a.v[i]);
@@ -164,7 +164,7 @@ void CudaDevice::normalize(const Normalize& a) {
 }
 void CudaDevice::muon_apply(const MuonApply& a) {
   each(stream_, a.rows * a.cols, [=] __device__(int64_t i) {
-    a.p[i] = a.p[i] * a.decay - a.by * a.x[transposed_index(i, a.rows, a.cols, a.transposed)];
+    a.p[i] = a.p[i] * a.decay - a.step * a.x[transposed_index(i, a.rows, a.cols, a.transposed)];
   });
 }
 

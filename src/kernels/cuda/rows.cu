@@ -115,7 +115,7 @@ void CudaDevice::sum(const Sum& a) {
 namespace {
 
 __global__ void sum_squares_kernel(const __grid_constant__ cuda::Several<SumSquares> all) {
-  const SumSquares& a = all.each[blockIdx.y];
+  const SumSquares& a = all.items[blockIdx.y];
   cuda::each_row_of_block((a.n + kSquaresChunk - 1) / kSquaresChunk, [&](int64_t c, const RowLanes& lanes) {
     const float* x = a.x + c * kSquaresChunk;
     const int64_t left = a.n - c * kSquaresChunk, n = left < kSquaresChunk ? left : kSquaresChunk;
@@ -141,7 +141,7 @@ __global__ void sum_squares_kernel(const __grid_constant__ cuda::Several<SumSqua
 }  // namespace
 
 void CudaDevice::sum_squares(const SumSquaresList& all) {
-  cuda::in_parts(all.each, all.count, [&](const auto& part, unsigned count, int64_t largest) {
+  cuda::in_parts(all.items, all.count, [&](const auto& part, unsigned count, int64_t largest) {
     const auto blocks = static_cast<unsigned>(cuda::blocks_for((largest + kSquaresChunk - 1) / kSquaresChunk, cuda::kRowsPerBlock));
     sum_squares_kernel<<<dim3(blocks, count), cuda::kRowsPerBlock * kLanes, 0, stream_>>>(part);
     cuda_check(cudaGetLastError(), "sum_squares");

@@ -13,7 +13,7 @@ StackSpec read_bart_stack(Reader& r, const std::string& name, const BartKind& ki
   const int64_t layers = r.layers(Config::Keys(name + "_layers"));
   s.final_norm = kind.pre_norm;
   BlockSpec b;
-  b.place = kind.pre_norm ? NormPlace::kPre : NormPlace::kPost;
+  b.norm_position = kind.pre_norm ? NormPosition::kPre : NormPosition::kPost;
   AttentionSpec& a = b.attention;
   a.causal = decoder;
   r.full_heads(a, s.width, Config::Keys(name + "_attention_heads"));

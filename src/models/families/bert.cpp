@@ -13,7 +13,7 @@ ModelSpec read_bert_like(Reader& r, const char* family, const char* model) {
   s.final_norm = false;
   BlockSpec b;
   EmbeddingSpec& e = s.embedding;
-  b.place = NormPlace::kPost;
+  b.norm_position = NormPosition::kPost;
   s.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
   AttentionSpec& a = b.attention;
   a.causal = false;

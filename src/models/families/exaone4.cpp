@@ -14,7 +14,7 @@ Result<ModelSpec> read_exaone4(const Config& config) {
   const int64_t window = r.window_or("sliding_window", 0);
   r.windows(s, window, 4);
   for (BlockSpec& b : s.blocks) {
-    b.place = NormPlace::kAfter;
+    b.norm_position = NormPosition::kAfter;
     b.attention.qk_norm = QkNorm::kHead;
     if (window > 0 && b.attention.window == 0) b.attention.rope.reset();
   }

@@ -10,7 +10,7 @@ namespace {
 void read_newer_gemma(Reader& r, ModelSpec& m) {
   const auto cap = [&](const char* key) { return r.has(key) ? r.number_or(key, 50.0, 1e-6, 1e9) : 0.0f; };
   for (BlockSpec& b : m.decoder->blocks) {
-    b.place = NormPlace::kSandwich;
+    b.norm_position = NormPosition::kSandwich;
     b.attention.scale = 1.0f / std::sqrt(r.number_or("query_pre_attn_scalar", 256.0, 1e-6, 1e9));
     b.attention.soft_cap = cap("attn_logit_softcapping");
   }

@@ -8,10 +8,10 @@ namespace {
 Result<ModelSpec> read_glm4(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
-  d.eps = 1.5625e-7, d.max_positions = 131072, d.head_dim = 128, d.partial = 0.5;
+  d.eps = 1.5625e-7, d.max_positions = 131072, d.head_dim = 128, d.rotary_share = 0.5;
   ModelSpec m = read_llama_like(r, "glm4", "Glm4", d);
   for (BlockSpec& b : m.decoder->blocks) {
-    b.place = NormPlace::kSandwich;
+    b.norm_position = NormPosition::kSandwich;
     b.attention.out_bias = b.feed_forward.bias = false;
     b.attention.rope->interleaved = true;
   }

@@ -29,7 +29,7 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
   b.feed_forward.bias = r.flag_or("mlp_bias", false);
   m.vocab = r.vocab("vocab_size");
   m.max_positions = r.positions_or("max_position_embeddings", d.max_positions);
-  a.rope = r.rope(a.head_dim, d.theta, m.max_positions, d.partial);
+  a.rope = r.rope(a.head_dim, d.theta, m.max_positions, d.rotary_share);
   if (a.rope->scaling == ops::RopeScaling::kDynamic)  // the base grows with the length, up to the factor
     m.max_positions = static_cast<int64_t>(static_cast<double>(m.max_positions) * a.rope->factor);
   s.embedding.vocab = m.vocab;

@@ -8,7 +8,7 @@ namespace {
 Result<ModelSpec> read_nemotron(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
-  d.max_positions = 4096, d.activation = "", d.partial = 0.5;
+  d.max_positions = 4096, d.activation = "", d.rotary_share = 0.5;
   r.unsupported(r.text_or("hidden_act", "relu2") != "relu2", "hidden_act",
                 "other than relu2 is not supported");
   ModelSpec m = read_llama_like(r, "nemotron", "Nemotron", d);

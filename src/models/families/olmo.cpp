@@ -11,7 +11,7 @@ Result<ModelSpec> read_olmo2(const Config& config) {
   d.eps = 1e-5;
   ModelSpec m = read_llama_like(r, "olmo2", "Olmo2", d);
   for (BlockSpec& b : m.decoder->blocks) {
-    b.place = NormPlace::kAfter;
+    b.norm_position = NormPosition::kAfter;
     b.attention.qk_norm = QkNorm::kWhole;
   }
   r.special_tokens(m, -1, 50279, 1);

@@ -11,7 +11,7 @@ Result<ModelSpec> read_openai_gpt(const Config& config) {
   r.require(activation == "gelu" || activation == "relu" || activation == "silu" || activation == "swish",
             "afn", "must be gelu, relu, silu or swish");
   for (BlockSpec& b : m.decoder->blocks) {
-    b.place = NormPlace::kPost;
+    b.norm_position = NormPosition::kPost;
     b.feed_forward.activation = activation == "gelu"   ? Activation::kGeluTanh
                                 : activation == "relu" ? Activation::kRelu
                                                        : Activation::kSilu;

@@ -15,7 +15,7 @@ Result<ModelSpec> read_opt(const Config& config) {
   const int64_t layers = r.layers("num_hidden_layers");
   BlockSpec b;
   const bool pre_norm = r.flag_or("do_layer_norm_before", true), biases = r.flag_or("enable_bias", true);
-  b.place = pre_norm ? NormPlace::kPre : NormPlace::kPost;
+  b.norm_position = pre_norm ? NormPosition::kPre : NormPosition::kPost;
   s.norm.affine = r.flag_or("layer_norm_elementwise_affine", true);
   AttentionSpec& a = b.attention;
   r.full_heads(a, s.width, "num_attention_heads");

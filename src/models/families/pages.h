@@ -38,7 +38,7 @@ struct LlamaDefaults {
   int64_t max_positions = 2048;
   const char* activation = "silu";  // "": the page reads it
   int64_t head_dim = 0;             // 0: width / heads
-  double partial = 1.0;             // rotated share of a head
+  double rotary_share = 1.0;        // rotated share of a head
 };
 ModelSpec read_llama_like(Reader& r, const char* family, const char* model, const LlamaDefaults& defaults);
 std::vector<NameRule> llama_names(const ModelSpec& spec);

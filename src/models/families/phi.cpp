@@ -9,7 +9,7 @@ namespace {
 Result<ModelSpec> read_phi(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
-  d.activation = "gelu_new", d.partial = 0.5;
+  d.activation = "gelu_new", d.rotary_share = 0.5;
   ModelSpec m = read_llama_like(r, "phi", "Phi", d);
   StackSpec& s = *m.decoder;
   s.norm = {.kind = NormSpec::Kind::kLayer, .eps = r.number_or("layer_norm_eps", 1e-5, 0, 1)};

@@ -8,7 +8,7 @@ namespace {
 Result<ModelSpec> read_stablelm(const Config& config) {
   Reader r(config);
   LlamaDefaults d;
-  d.max_positions = 4096, d.partial = 0.25;
+  d.max_positions = 4096, d.rotary_share = 0.25;
   ModelSpec m = read_llama_like(r, "stablelm", "StableLm", d);
   m.decoder->norm = {.kind = NormSpec::Kind::kLayer, .eps = r.number_or("layer_norm_eps", 1e-5, 0, 1)};
   for (BlockSpec& b : m.decoder->blocks) {

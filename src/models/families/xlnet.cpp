@@ -16,7 +16,7 @@ Result<ModelSpec> read_xlnet(const Config& config) {
   s.norm.eps = r.number_or("layer_norm_eps", 1e-12, 0, 1);
   s.final_norm = false;
   BlockSpec b;
-  b.place = NormPlace::kPost;
+  b.norm_position = NormPosition::kPost;
   AttentionSpec& a = b.attention;
   a.causal = false;
   a.heads = a.kv_heads = r.heads({"n_head", "num_attention_heads"});

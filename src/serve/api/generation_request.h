@@ -22,7 +22,7 @@ struct AnswerPiece : TextWithCalls {
 };
 
 struct AnswerEnd {
-  Finish finish = Finish::kNone;
+  Finish finish = Finish::kUnfinished;
   std::string stop_string;
   bool calls = false;     // the answer contains tool calls
   bool filtered = false;  // the output filter ended it

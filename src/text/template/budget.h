@@ -12,15 +12,15 @@
 namespace makar::jinja {
 
 struct Limits {
-  int64_t work = 400'000;          // evaluated nodes, plus one per 64 bytes processed by string operations
-  int64_t memory = 1 << 20;        // bytes in live values and output
-  int64_t output = 1 << 20;        // bytes of the rendering
-  int64_t cpu_ms = 45;             // CPU time of the rendering thread
-  int depth = 96;                  // nested macro calls, blocks and captures
-  size_t stack = size_t{1} << 20;  // bytes of call stack for parsing or rendering
-  int64_t template_bytes = 128 << 10;
-  int nodes = 8'000;  // limit for expressions and for statements; four times as many tokens
-  int nesting = 100;  // of expressions and blocks in the source
+  int64_t max_work = 400'000;  // evaluated nodes, plus one per 64 bytes processed by string operations
+  int64_t max_memory_bytes = 1 << 20;        // live values and output
+  int64_t max_output_bytes = 1 << 20;        // the rendering
+  int64_t max_cpu_ms = 45;                   // CPU time of the rendering thread
+  int max_depth = 96;                        // nested macro calls, blocks and captures
+  size_t max_stack_bytes = size_t{1} << 20;  // call stack for parsing or rendering
+  int64_t max_template_bytes = 128 << 10;
+  int max_nodes = 8'000;  // expressions, and statements; four times as many tokens
+  int max_nesting = 100;  // of expressions and blocks in the source
   // Added to the limits per byte of messages, tools and documents, so that long conversations fit.
   int64_t work_per_byte = 8, memory_per_byte = 24, output_per_byte = 8;
   double cpu_ms_per_kib = 0.5;
@@ -41,10 +41,10 @@ class Budget {
  public:
   // `request`: the work budget of the whole request; null: no further limit.
   Budget(const Limits& limits, int64_t input_bytes, WorkBudget* request = nullptr)
-      : work_(limits.work + input_bytes * limits.work_per_byte),
-        memory_(limits.memory + input_bytes * limits.memory_per_byte),
-        output_(limits.output + input_bytes * limits.output_per_byte),
-        cpu_ms_(static_cast<double>(limits.cpu_ms) +
+      : work_(limits.max_work + input_bytes * limits.work_per_byte),
+        memory_(limits.max_memory_bytes + input_bytes * limits.memory_per_byte),
+        output_(limits.max_output_bytes + input_bytes * limits.output_per_byte),
+        cpu_ms_(static_cast<double>(limits.max_cpu_ms) +
                 static_cast<double>(input_bytes >> 10) * limits.cpu_ms_per_kib),
         start_(now_ms()),
         request_(request) {}

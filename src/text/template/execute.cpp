@@ -9,7 +9,7 @@ Interpreter::Interpreter(const Limits& limits, Budget& b, std::time_t now)
     : heap(b),
       budget(b),
       limits_(limits),
-      stack_(limits.stack),
+      stack_(limits.max_stack_bytes),
       now_(now),
       scope_(std::make_shared<Scope>(nullptr)) {
   for (const char* name : {"raise_exception", "strftime_now", "range", "dict", "namespace"}) {
@@ -25,9 +25,9 @@ Interpreter::~Interpreter() {
 }
 
 Interpreter::Enter::Enter(Interpreter& i, std::shared_ptr<Scope> parent) : interpreter(i), outer(i.scope_) {
-  if (++i.depth_ > i.limits_.depth) {
+  if (++i.depth_ > i.limits_.max_depth) {
     --i.depth_;
-    fail_limit(fmt::format("blocks and macros nest deeper than {} levels", i.limits_.depth));
+    fail_limit(fmt::format("blocks and macros nest deeper than {} levels", i.limits_.max_depth));
   }
   i.scope_ = std::make_shared<Scope>(parent ? std::move(parent) : i.scope_);
 }

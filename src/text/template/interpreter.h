@@ -130,8 +130,8 @@ class Interpreter {
   // Limits stack bytes: macro depth and expression depth multiply, so separate limits do not bound the stack.
   void check_stack() const {
     if (stack_.exceeded())
-      fail_limit(
-          fmt::format("macros, blocks and expressions need more than {} bytes of stack", limits_.stack));
+      fail_limit(fmt::format("macros, blocks and expressions need more than {} bytes of stack",
+                             limits_.max_stack_bytes));
   }
 
   const Limits& limits_;

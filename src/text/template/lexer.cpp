@@ -52,8 +52,8 @@ class Lexer {
     }
   }
   Token& push(Token::Type type, std::string text) {
-    if (tokens_.size() > static_cast<size_t>(limits_.nodes) * 4)
-      fail_limit(fmt::format("the template has more than {} tokens", limits_.nodes * 4));
+    if (tokens_.size() > static_cast<size_t>(limits_.max_nodes) * 4)
+      fail_limit(fmt::format("the template has more than {} tokens", limits_.max_nodes * 4));
     Token& token = tokens_.emplace_back();
     token.type = type, token.text = std::move(text), token.line = line_, token.column = column_;
     return token;
@@ -329,9 +329,9 @@ class Lexer {
 }  // namespace
 
 std::deque<Token> tokenize(std::string_view source, const Limits& limits) {
-  if (static_cast<int64_t>(source.size()) > limits.template_bytes)
+  if (static_cast<int64_t>(source.size()) > limits.max_template_bytes)
     fail_limit(
-        fmt::format("the template has {} bytes; the limit is {}", source.size(), limits.template_bytes));
+        fmt::format("the template has {} bytes; the limit is {}", source.size(), limits.max_template_bytes));
   if (!is_valid_utf8(source)) fail("the template is not valid UTF-8");
   return Lexer(source, limits).run();
 }

@@ -55,10 +55,10 @@ Result<ChatTemplate> ChatTemplate::load(const std::string& folder, const std::st
   const std::string named_path = folder + "/additional_chat_templates/" + name + ".jinja";
   if (!name.empty() && name != "default" && name.find('/') == std::string::npos && is_file(named_path)) {
     place = named_path;
-    MAKAR_TRY(source, read_file(place, static_cast<size_t>(limits.template_bytes)));
+    MAKAR_TRY(source, read_file(place, static_cast<size_t>(limits.max_template_bytes)));
   } else if (is_file(jinja_path)) {
     place = jinja_path;
-    MAKAR_TRY(source, read_file(place, static_cast<size_t>(limits.template_bytes)));
+    MAKAR_TRY(source, read_file(place, static_cast<size_t>(limits.max_template_bytes)));
   } else if (is_file(json_path)) {
     place = json_path;
     MAKAR_TRY(const Json file, read_json(json_path, {kMaxConfigBytes, 64}));

@@ -4,9 +4,9 @@
 namespace makar::jinja {
 
 Expression* Parser::make(Type type, const Token& at, std::vector<Expression*> children) {
-  if (program_.expressions.size() >= static_cast<size_t>(limits_.nodes))
+  if (program_.expressions.size() >= static_cast<size_t>(limits_.max_nodes))
     throw Failure(Error::Kind::kLimit,
-                  fmt::format("the template has more than {} expressions", limits_.nodes), at.line,
+                  fmt::format("the template has more than {} expressions", limits_.max_nodes), at.line,
                   at.column);
   Expression& node = program_.expressions.emplace_back();
   node.type = type, node.line = at.line, node.column = at.column;
@@ -23,7 +23,7 @@ Expression* Parser::with_depth(Expression* node) {
   for (const Expression* child : node->children) include_child(child);
   for (const auto& [name, child] : node->keywords) include_child(child);
   include_child(node->star), include_child(node->double_star);
-  if (node->depth > limits_.nesting * 3)
+  if (node->depth > limits_.max_nesting * 3)
     throw Failure(Error::Kind::kLimit, "the expression is too deep", node->line, node->column);
   return node;
 }

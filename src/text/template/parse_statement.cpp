@@ -13,9 +13,10 @@ std::unique_ptr<const Program> parse_template(std::string_view source, const Lim
 }
 
 Statement* Parser::make(Statement::Type type, const Token& at) {
-  if (program_.statements.size() >= static_cast<size_t>(limits_.nodes))
-    throw Failure(Error::Kind::kLimit, fmt::format("the template has more than {} statements", limits_.nodes),
-                  at.line, at.column);
+  if (program_.statements.size() >= static_cast<size_t>(limits_.max_nodes))
+    throw Failure(Error::Kind::kLimit,
+                  fmt::format("the template has more than {} statements", limits_.max_nodes), at.line,
+                  at.column);
   Statement& s = program_.statements.emplace_back();
   s.type = type, s.line = at.line, s.column = at.column;
   return &s;

@@ -15,7 +15,7 @@ std::unique_ptr<const Program> parse_template(std::string_view source, const Lim
 class Parser {
  public:
   Parser(std::deque<Token> tokens, const Limits& limits, Program& program)
-      : tokens_(std::move(tokens)), limits_(limits), stack_(limits.stack), program_(program) {}
+      : tokens_(std::move(tokens)), limits_(limits), stack_(limits.max_stack_bytes), program_(program) {}
   void parse_program();
 
  private:
@@ -75,9 +75,9 @@ class Parser {
   // Tracks the nesting depth of the source while parsing.
   struct Level {
     explicit Level(Parser& p) : parser(p) {
-      if (++parser.level_ > parser.limits_.nesting || parser.stack_.exceeded())
+      if (++parser.level_ > parser.limits_.max_nesting || parser.stack_.exceeded())
         throw Failure(Error::Kind::kLimit,
-                      fmt::format("the template nests deeper than {} levels", parser.limits_.nesting),
+                      fmt::format("the template nests deeper than {} levels", parser.limits_.max_nesting),
                       parser.peek().line, parser.peek().column);
     }
     ~Level() { --parser.level_; }

@@ -38,7 +38,7 @@ void each_character(std::string_view word, bool bytes, Visit visit) {
 }
 
 // The characters to keep, by code point.
-std::vector<char32_t> alphabet_of(const std::vector<WordCount>& words, const BpeTraining& t) {
+std::vector<char32_t> alphabet_of(const std::vector<WordCount>& words, const BpeSettings& t) {
   std::map<char32_t, uint64_t> counts;
   if (t.bytes) {
     uint64_t by_byte[256] = {};
@@ -67,19 +67,19 @@ std::vector<char32_t> alphabet_of(const std::vector<WordCount>& words, const Bpe
 
 class BpeTrainer {
  public:
-  BpeTrainer(const std::vector<WordCount>& words, const BpeTraining& t) : words_(words), training_(t) {}
+  BpeTrainer(const std::vector<WordCount>& words, const BpeSettings& t) : words_(words), settings_(t) {}
 
   Result<TrainedBpe> run(const std::function<void(size_t, size_t)>& progress) {
-    for (const std::string& token : training_.special_tokens) tokens_.add(token);
-    for (const std::string& token : training_.initial_tokens) tokens_.add(token);
-    const std::vector<char32_t> alphabet = alphabet_of(words_, training_);
+    for (const std::string& token : settings_.special_tokens) tokens_.add(token);
+    for (const std::string& token : settings_.initial_tokens) tokens_.add(token);
+    const std::vector<char32_t> alphabet = alphabet_of(words_, settings_);
     for (const char32_t c : alphabet) tokens_.add(utf8(c));
     split_words(alphabet);
-    if (tokens_.by_id.size() > training_.vocab_size)
+    if (tokens_.by_id.size() > settings_.vocab_size)
       return error_of(Error::Kind::kLimit, "vocab_size",
                       "is {}, but the special tokens and the alphabet are {} tokens; raise it or "
                       "limit the alphabet",
-                      training_.vocab_size, tokens_.by_id.size());
+                      settings_.vocab_size, tokens_.by_id.size());
     lengths_.assign(tokens_.by_id.size(), 1);
     count_pairs();
     merge_all(progress);
@@ -104,11 +104,11 @@ class BpeTrainer {
     for (const char32_t c : alphabet) forms[c];
     // Continuing and ending forms get ids in alphabet order, regardless of the order of the words.
     const auto form = [&](char32_t c, bool continues, bool ends) {
-      return tokens_.add((continues ? training_.continuing_prefix : "") + utf8(c) +
-                         (ends ? training_.end_suffix : ""));
+      return tokens_.add((continues ? settings_.continuing_prefix : "") + utf8(c) +
+                         (ends ? settings_.end_suffix : ""));
     };
     std::map<std::tuple<bool, bool, char32_t>, bool> needed;
-    const bool without_affixes = training_.continuing_prefix.empty() && training_.end_suffix.empty();
+    const bool without_affixes = settings_.continuing_prefix.empty() && settings_.end_suffix.empty();
     if (!without_affixes)
       for (const WordCount& w : words_)
         each_form(w, [&](char32_t c, bool first, bool last) { needed[{!first, last, c}] = true; });
@@ -120,7 +120,7 @@ class BpeTrainer {
     if (without_affixes)
       for (auto& [c, f] : forms) f.id[0][0] = f.id[0][1] = f.id[1][0] = f.id[1][1] = form(c, false, false);
     uint32_t by_byte[256];
-    if (training_.bytes && without_affixes)
+    if (settings_.bytes && without_affixes)
       for (int b = 0; b < 256; ++b) {
         const auto at = forms.find(byte_to_letter(static_cast<unsigned char>(b)));
         by_byte[b] = at == forms.end() ? UINT32_MAX : at->second.id[0][0];
@@ -128,7 +128,7 @@ class BpeTrainer {
     starts_.reserve(words_.size() + 1);
     for (const WordCount& w : words_) {
       starts_.push_back(symbols_.size());
-      if (training_.bytes && without_affixes) {
+      if (settings_.bytes && without_affixes) {
         for (const char c : w.word)
           if (const uint32_t id = by_byte[static_cast<unsigned char>(c)]; id != UINT32_MAX)
             symbols_.push_back(id);
@@ -145,16 +145,16 @@ class BpeTrainer {
   template <class Visit>
   void each_form(const WordCount& w, Visit visit) {
     scratch_.clear();
-    each_character(w.word, training_.bytes, [&](char32_t c) { scratch_.push_back(c); });
+    each_character(w.word, settings_.bytes, [&](char32_t c) { scratch_.push_back(c); });
     for (size_t i = 0; i < scratch_.size(); ++i) visit(scratch_[i], i == 0, i + 1 == scratch_.size());
   }
 
   void count_pairs() {
-    if (training_.score_by_likelihood) frequency_.assign(tokens_.by_id.size(), 0);
+    if (settings_.score_by_likelihood) frequency_.assign(tokens_.by_id.size(), 0);
     for (size_t w = 0; w < words_.size(); ++w) {
       const uint32_t* s = symbols_.data() + starts_[w];
       for (uint32_t i = 0; i + 1 < sizes_[w]; ++i) change_count(s[i], s[i + 1], static_cast<uint32_t>(w), 1);
-      if (training_.score_by_likelihood)
+      if (settings_.score_by_likelihood)
         for (uint32_t i = 0; i < sizes_[w]; ++i) frequency_[s[i]] += words_[w].count;
     }
     queue_changed_pairs();
@@ -172,7 +172,7 @@ class BpeTrainer {
 
   double score(const PairIndex::Pair& pair) const {
     const auto count = static_cast<double>(pair.count);
-    if (!training_.score_by_likelihood) return count;
+    if (!settings_.score_by_likelihood) return count;
     return count / (static_cast<double>(frequency_[pair.key >> 32]) *
                     static_cast<double>(frequency_[pair.key & UINT32_MAX]));
   }
@@ -183,7 +183,7 @@ class BpeTrainer {
       if (pair.count > 0) {
         word_lists_.push_back(std::move(pair.new_words));
         queue_.push({score(pair), pair.key, index, static_cast<uint32_t>(word_lists_.size() - 1)});
-        if (training_.score_by_likelihood) {
+        if (settings_.score_by_likelihood) {
           neighbours_.resize(tokens_.by_id.size());
           const auto list = static_cast<uint32_t>(word_lists_.size() - 1);
           for (const uint64_t symbol : {pair.key >> 32, pair.key & UINT32_MAX})
@@ -196,7 +196,7 @@ class BpeTrainer {
   }
 
   void merge_all(const std::function<void(size_t, size_t)>& progress) {
-    while (tokens_.by_id.size() < training_.vocab_size && !queue_.empty()) {
+    while (tokens_.by_id.size() < settings_.vocab_size && !queue_.empty()) {
       const Entry top = queue_.top();
       queue_.pop();
       const PairIndex::Pair& pair = pairs_[top.pair];
@@ -205,11 +205,11 @@ class BpeTrainer {
         // With counts, scores only decrease, and an outdated entry is queued again with its current score.
         // With likelihoods they may increase, so every change queues a new entry and the outdated one is
         // dropped.
-        if (!training_.score_by_likelihood) queue_.push({current_score, top.key, top.pair, top.list});
+        if (!settings_.score_by_likelihood) queue_.push({current_score, top.key, top.pair, top.list});
         continue;
       }
-      if (pair.count < 1 || static_cast<uint64_t>(pair.count) < training_.min_frequency) {
-        if (training_.score_by_likelihood) continue;
+      if (pair.count < 1 || static_cast<uint64_t>(pair.count) < settings_.min_frequency) {
+        if (settings_.score_by_likelihood) continue;
         break;
       }
       const auto left = static_cast<uint32_t>(top.key >> 32), right = static_cast<uint32_t>(top.key);
@@ -218,18 +218,18 @@ class BpeTrainer {
       word_lists_[top.list] = {};
       for (const uint32_t w : words_with_pair) merge_in_word(w, left, right, merged);
       queue_changed_pairs();
-      if (training_.score_by_likelihood) requeue_neighbours({left, right, merged});
-      if (progress && (merges_.size() & 255) == 0) progress(tokens_.by_id.size(), training_.vocab_size);
+      if (settings_.score_by_likelihood) requeue_neighbours({left, right, merged});
+      if (progress && (merges_.size() & 255) == 0) progress(tokens_.by_id.size(), settings_.vocab_size);
     }
   }
 
   uint32_t add_merged(uint32_t left, uint32_t right) {
     const std::string& b = tokens_.by_id[right];
-    const bool strip = !training_.continuing_prefix.empty() && b.starts_with(training_.continuing_prefix);
+    const bool strip = !settings_.continuing_prefix.empty() && b.starts_with(settings_.continuing_prefix);
     const uint32_t id =
-        tokens_.add(tokens_.by_id[left] + (strip ? b.substr(training_.continuing_prefix.size()) : b));
+        tokens_.add(tokens_.by_id[left] + (strip ? b.substr(settings_.continuing_prefix.size()) : b));
     if (id == lengths_.size()) lengths_.push_back(lengths_[left] + lengths_[right]);
-    if (training_.score_by_likelihood) frequency_.resize(tokens_.by_id.size(), 0);
+    if (settings_.score_by_likelihood) frequency_.resize(tokens_.by_id.size(), 0);
     merges_.emplace_back(left, right);
     return id;
   }
@@ -238,8 +238,8 @@ class BpeTrainer {
     uint32_t* s = symbols_.data() + starts_[w];
     const uint32_t n = sizes_[w];
     const auto fits = [&](uint32_t other) {
-      return training_.max_token_length == 0 ||
-             lengths_[other] + lengths_[merged] < training_.max_token_length;
+      return settings_.max_token_length == 0 ||
+             lengths_[other] + lengths_[merged] < settings_.max_token_length;
     };
     uint32_t out = 0;
     for (uint32_t i = 0; i < n; ++i) {
@@ -255,7 +255,7 @@ class BpeTrainer {
         change_count(right, s[i + 2], w, -1);
         if (fits(s[i + 2])) change_count(merged, s[i + 2], w, 1);
       }
-      if (training_.score_by_likelihood) {
+      if (settings_.score_by_likelihood) {
         frequency_[left] -= words_[w].count, frequency_[right] -= words_[w].count;
         frequency_[merged] += words_[w].count;
       }
@@ -283,7 +283,7 @@ class BpeTrainer {
     uint32_t pair, list;
   };
   const std::vector<WordCount>& words_;
-  const BpeTraining& training_;
+  const BpeSettings& settings_;
   TokenTable tokens_;
   std::vector<uint32_t> lengths_;  // of tokens, in characters
   std::vector<uint32_t> symbols_, sizes_;
@@ -300,11 +300,11 @@ class BpeTrainer {
 
 }  // namespace
 
-Result<TrainedBpe> train_bpe(const std::vector<WordCount>& words, const BpeTraining& training,
+Result<TrainedBpe> train_bpe(const std::vector<WordCount>& words, const BpeSettings& settings,
                              const std::function<void(size_t, size_t)>& progress) {
-  if (training.vocab_size > (size_t{1} << 30))
-    return error_of(Error::Kind::kLimit, "vocab_size", "expected at most 2^30, got {}", training.vocab_size);
-  return BpeTrainer(words, training).run(progress);
+  if (settings.vocab_size > (size_t{1} << 30))
+    return error_of(Error::Kind::kLimit, "vocab_size", "expected at most 2^30, got {}", settings.vocab_size);
+  return BpeTrainer(words, settings).run(progress);
 }
 
 }  // namespace makar

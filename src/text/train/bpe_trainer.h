@@ -13,7 +13,7 @@
 
 namespace makar {
 
-struct BpeTraining {
+struct BpeSettings {
   size_t vocab_size = 30'000;
   uint64_t min_frequency = 0;
   std::vector<std::string> special_tokens;  // the first ids
@@ -34,7 +34,7 @@ struct TrainedBpe {
 };
 
 // `progress` is called with the current number of tokens and the target.
-Result<TrainedBpe> train_bpe(const std::vector<WordCount>& words, const BpeTraining& training,
+Result<TrainedBpe> train_bpe(const std::vector<WordCount>& words, const BpeSettings& settings,
                              const std::function<void(size_t, size_t)>& progress = {});
 
 }  // namespace makar

@@ -29,8 +29,8 @@ Json vocabulary_json(const std::vector<std::string>& tokens) {
 
 Json string_or_null(const std::string& text) { return text.empty() ? Json() : Json(text); }
 
-BpeTraining bpe_settings(const TrainSettings& s) {
-  BpeTraining t = s.bpe;
+BpeSettings bpe_settings(const TrainSettings& s) {
+  BpeSettings t = s.bpe;
   t.vocab_size = s.vocab_size;
   t.min_frequency = s.min_frequency;
   t.special_tokens = s.special_tokens;
@@ -108,7 +108,7 @@ Result<Json> train_model(const std::vector<WordCount>& words, const TrainSetting
                          const std::function<void(const TrainStage&)>& progress, double* loss) {
   if (words.empty()) return error_at("corpus", "has no words to train on");
   if (s.model == Model::kUnigram) {
-    UnigramTraining t = s.unigram;
+    UnigramSettings t = s.unigram;
     t.vocab_size = s.vocab_size;
     t.special_tokens = s.special_tokens;
     if (!s.unk_token.empty()) t.unk_token = s.unk_token;
@@ -121,7 +121,7 @@ Result<Json> train_model(const std::vector<WordCount>& words, const TrainSetting
   }
   if (s.model == Model::kWord || s.model == Model::kCharacter)
     return word_level_model(words, s, s.unk_token.empty() ? "[UNK]" : s.unk_token);
-  const BpeTraining t = bpe_settings(s);
+  const BpeSettings t = bpe_settings(s);
   MAKAR_TRY(const TrainedBpe trained, train_bpe(words, t, [&](size_t tokens, size_t target) {
               if (progress) progress({"merge", tokens, target});
             }));

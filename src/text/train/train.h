@@ -28,8 +28,8 @@ struct TrainSettings {
   uint64_t min_frequency = 0;
   std::vector<std::string> special_tokens;
   std::string unk_token;  // "": none (Unigram, WordPiece, word and character models have a default)
-  BpeTraining bpe;        // the other settings of BPE and WordPiece
-  UnigramTraining unigram;
+  BpeSettings bpe;        // the other settings of BPE and WordPiece
+  UnigramSettings unigram;
   size_t max_memory = size_t{4} << 30;
   std::string temporary_folder;  // "": TMPDIR or /tmp
 };

@@ -24,28 +24,28 @@ double digamma(double x) {
 
 class UnigramTrainer {
  public:
-  UnigramTrainer(const UnigramTraining& t, ThreadPool& pool) : training_(t), pool_(pool) {}
+  UnigramTrainer(const UnigramSettings& t, ThreadPool& pool) : settings_(t), pool_(pool) {}
 
   Result<TrainedUnigram> run(const std::vector<WordCount>& words,
                              const std::function<void(size_t, size_t, double)>& progress) {
     read_words(words);
-    std::vector<std::string> special = training_.special_tokens;
+    std::vector<std::string> special = settings_.special_tokens;
     TrainedUnigram out;
-    if (!training_.unk_token.empty()) {
-      auto at = std::find(special.begin(), special.end(), training_.unk_token);
-      if (at == special.end()) at = special.insert(special.begin(), training_.unk_token);
+    if (!settings_.unk_token.empty()) {
+      auto at = std::find(special.begin(), special.end(), settings_.unk_token);
+      if (at == special.end()) at = special.insert(special.begin(), settings_.unk_token);
       out.unk_id = static_cast<size_t>(at - special.begin());
     }
-    if (required_.size() + special.size() > training_.vocab_size)
+    if (required_.size() + special.size() > settings_.vocab_size)
       return error_of(Error::Kind::kLimit, "vocab_size",
                       "is {}, but there are {} characters and {} special tokens; raise it",
-                      training_.vocab_size, required_.size(), special.size());
+                      settings_.vocab_size, required_.size(), special.size());
     make_seed();
-    const size_t target_size = training_.vocab_size * 11 / 10;  // finish() selects the vocabulary from these
+    const size_t target_size = settings_.vocab_size * 11 / 10;  // finish() selects the vocabulary from these
     while (true) {
-      for (int i = 0; i < training_.sub_iterations; ++i)
+      for (int i = 0; i < settings_.sub_iterations; ++i)
         maximise(lattice_.expected_counts(log_p_, pool_, &out.loss));
-      if (progress) progress(pieces_.size(), training_.vocab_size, out.loss);
+      if (progress) progress(pieces_.size(), settings_.vocab_size, out.loss);
       if (pieces_.size() <= target_size) break;
       if (!prune(target_size)) break;
     }
@@ -72,7 +72,7 @@ class UnigramTrainer {
       letter_counts_.push_back(count);
       required_.push_back(utf8(c));
     }
-    for (const char32_t c : training_.initial_alphabet)
+    for (const char32_t c : settings_.initial_alphabet)
       if (!counts.count(c)) required_.push_back(utf8(c));
     for (const WordCount& w : words) {
       if (w.word.empty()) continue;
@@ -90,7 +90,7 @@ class UnigramTrainer {
 
   // Seed pieces: all characters by count, then repeated substrings by occurrences times length.
   void make_seed() {
-    const SubstringIndex index = index_substrings(text_, static_cast<uint32_t>(training_.max_piece_length));
+    const SubstringIndex index = index_substrings(text_, static_cast<uint32_t>(settings_.max_piece_length));
     std::vector<uint32_t> order(index.substrings.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
     const auto score = [&](uint32_t i) {
@@ -117,7 +117,7 @@ class UnigramTrainer {
       scores.push_back(static_cast<double>(letter_counts_[c]));
     }
     const size_t slots =
-        training_.seed_size > characters.size() ? training_.seed_size - characters.size() : 0;
+        settings_.seed_size > characters.size() ? settings_.seed_size - characters.size() : 0;
     order.resize(std::min(order.size(), slots));
     for (const uint32_t i : order) {
       pieces_.push_back({index.suffixes[index.substrings[i].first], index.substrings[i].length});
@@ -258,7 +258,7 @@ class UnigramTrainer {
     std::stable_sort(candidates.begin(), candidates.end(),
                      [&](uint32_t a, uint32_t b) { return loss[a] > loss[b]; });
     const size_t size =
-        std::max(target_size, static_cast<size_t>(static_cast<double>(n) * training_.shrinking_factor));
+        std::max(target_size, static_cast<size_t>(static_cast<double>(n) * settings_.shrinking_factor));
     for (const uint32_t id : candidates) {
       if (order.size() >= size) break;
       order.push_back(id);
@@ -293,7 +293,7 @@ class UnigramTrainer {
     std::unordered_map<std::string, bool> used;
     for (const std::string& s : special) used[s] = true;
     std::vector<std::pair<std::string, double>> selected;
-    const size_t slots = training_.vocab_size - special.size();
+    const size_t slots = settings_.vocab_size - special.size();
     for (const std::string& c : required_) {
       if (used.count(c)) continue;
       const auto at = log_p_by_text.find(c);
@@ -311,7 +311,7 @@ class UnigramTrainer {
     out.pieces.insert(out.pieces.end(), selected.begin(), selected.end());
   }
 
-  const UnigramTraining& training_;
+  const UnigramSettings& settings_;
   ThreadPool& pool_;
   std::vector<char32_t> letters_;  // by number
   std::vector<uint64_t> letter_counts_;
@@ -324,22 +324,22 @@ class UnigramTrainer {
 
 }  // namespace
 
-Result<TrainedUnigram> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,
+Result<TrainedUnigram> train_unigram(const std::vector<WordCount>& words, const UnigramSettings& settings,
                                      ThreadPool& pool,
                                      const std::function<void(size_t, size_t, double)>& progress) {
-  if (training.max_piece_length < 1 || training.max_piece_length > kMaxPieceLength)
+  if (settings.max_piece_length < 1 || settings.max_piece_length > kMaxPieceLength)
     return error_at("max_piece_length", "expected 1 to {}, got {}", kMaxPieceLength,
-                    training.max_piece_length);
-  if (!(training.shrinking_factor > 0 && training.shrinking_factor < 1))
+                    settings.max_piece_length);
+  if (!(settings.shrinking_factor > 0 && settings.shrinking_factor < 1))
     return error_at("shrinking_factor", "expected a number between 0 and 1, got {}",
-                    training.shrinking_factor);
+                    settings.shrinking_factor);
   uint64_t characters = 0;
   for (const WordCount& w : words) characters += w.word.size() + 1;
   if (characters >= UINT32_MAX)
     return error_of(Error::Kind::kLimit, "words",
                     "{} bytes of distinct words; the limit is 4 GiB: lower the memory limit or use a sample",
                     characters);
-  return UnigramTrainer(training, pool).run(words, progress);
+  return UnigramTrainer(settings, pool).run(words, progress);
 }
 
 }  // namespace makar

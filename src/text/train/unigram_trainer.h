@@ -14,7 +14,7 @@
 
 namespace makar {
 
-struct UnigramTraining {
+struct UnigramSettings {
   size_t vocab_size = 8'000;
   std::vector<std::string> special_tokens;
   std::string unk_token = "<unk>";  // "" for none
@@ -31,7 +31,7 @@ struct TrainedUnigram {
   double loss = 0;  // mean negative log-likelihood per word, after the last step
 };
 
-Result<TrainedUnigram> train_unigram(const std::vector<WordCount>& words, const UnigramTraining& training,
+Result<TrainedUnigram> train_unigram(const std::vector<WordCount>& words, const UnigramSettings& settings,
                                      ThreadPool& pool,
                                      const std::function<void(size_t, size_t, double)>& progress = {});
 

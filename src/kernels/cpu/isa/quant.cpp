@@ -213,7 +213,7 @@ void panels(const QuantProduct& q) {
 
 template <int Form>
 void expand(int64_t blocks, const std::byte* b, Bytes codebook, std::byte* out) {
-  constexpr QuantForm F = kQuantForms[Form], W = kQuantForms[wide_form(F)];
+  constexpr QuantForm F = kQuantForms[Form], W = kQuantForms[expanded_form(F)];
   for (int64_t g = 0; g < blocks; g += blocks_of(F), b += group_bytes(F)) {
     const Scales<Form> scales(b);
     for (int block = 0; block < blocks_of(F); ++block, out += group_bytes(W)) {
@@ -248,7 +248,7 @@ constexpr std::array<PanelsFn, sizeof...(F)> eight_table(std::integer_sequence<i
 constexpr auto kEight = eight_table(std::make_integer_sequence<int, kQuantFormCount>());
 #endif
 constexpr auto kPanels = panels_table(std::make_integer_sequence<int, kQuantFormCount>());
-constexpr auto kExpand = expand_table(std::make_integer_sequence<int, kFormWide>());
+constexpr auto kExpand = expand_table(std::make_integer_sequence<int, kFormExpanded>());
 
 void quant_product(const QuantProduct& q) { kPanels[q.form][q.rows - 1](q); }
 

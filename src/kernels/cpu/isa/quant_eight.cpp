@@ -17,7 +17,7 @@ void unpack_scales(int64_t blocks, const std::byte* b, float* out) {
   constexpr QuantForm F = kQuantForms[Form];
   for (int64_t g = 0; g < blocks; g += blocks_of(F), b += group_bytes(F)) {
     const Scales<Form> scales(b);
-    for (int block = 0; block < blocks_of(F); ++block, out += wide_scales(F))
+    for (int block = 0; block < blocks_of(F); ++block, out += expanded_scales(F))
       store_scales(scales, block, out);
   }
 }
@@ -36,7 +36,7 @@ void eight(const QuantProduct& q) {
   EightRows r;
   r.blocks = q.blocks, r.group = blocks_of(F), r.gap = scale_bytes(F);
   r.a = static_cast<const std::byte*>(q.a), r.a_second = r.a + q.a_panel;
-  r.scale_step = q.scales ? wide_scales(F) * int64_t{sizeof(float)} : group_bytes(F);
+  r.scale_step = q.scales ? expanded_scales(F) * int64_t{sizeof(float)} : group_bytes(F);
   r.prefetch = {q.prefetch ? static_cast<const std::byte*>(q.prefetch) : b, q.prefetch_step};
   alignas(16) float y[8 * kQuantCols] = {};
   r.y = y;
@@ -72,7 +72,7 @@ constexpr std::array<ScalesFn, sizeof...(F)> scales_table(std::integer_sequence<
   return {unpack_scales<F>...};
 }
 constexpr auto kEight = eight_table(std::make_integer_sequence<int, kQuantFormCount>());
-constexpr auto kScales = scales_table(std::make_integer_sequence<int, kFormWide>());
+constexpr auto kScales = scales_table(std::make_integer_sequence<int, kFormExpanded>());
 
 }  // namespace
 

@@ -20,7 +20,7 @@ constexpr int64_t kStepBytes = kQuantCols * 4;  // as int8
 
 // The layouts of this instruction set.
 constexpr int64_t value_bytes(const QuantForm& f) { return value_bytes(f, kQuantCols); }
-constexpr int64_t wide_scales(const QuantForm& f) { return wide_scales(f, kQuantCols); }
+constexpr int64_t expanded_scales(const QuantForm& f) { return expanded_scales(f, kQuantCols); }
 constexpr int64_t scale_bytes(const QuantForm& f) { return scale_bytes(f, kQuantCols); }
 constexpr int64_t group_bytes(const QuantForm& f) { return group_bytes(f, kQuantCols); }
 constexpr int64_t activation_bytes(const QuantForm& f, int rows) {

@@ -41,16 +41,16 @@ Tensor text(const std::string& s) {
   return t;
 }
 
-// One matrix: its packed parts, and the values that the parts decode to.
-struct PackedMatrixValues {
-  std::vector<NamedTensor> packed;
+// One matrix: its stored parts, and the values that the parts decode to.
+struct PrequantizedMatrixValues {
+  std::vector<NamedTensor> stored;
   Tensor decoded;
 };
 
-PackedMatrixValues nf4(const std::string& name, const Tensor& w, bool nested) {
+PrequantizedMatrixValues nf4(const std::string& name, const Tensor& w, bool nested) {
   constexpr int64_t kBlockSize = 64;
   const int64_t block_count = w.count() / kBlockSize;
-  PackedMatrixValues out{{}, Tensor::empty(w.shape())};
+  PrequantizedMatrixValues out{{}, Tensor::empty(w.shape())};
   Tensor bytes = Tensor::zeros({w.count() / 2, 1}, DType::kU8), absmax = Tensor::zeros({block_count}),
          codes = Tensor::zeros({block_count}, DType::kU8),
          nested_absmax = Tensor::from({1}, std::vector<float>{0.25f}), nested_map = Tensor::zeros({256});
@@ -81,18 +81,18 @@ PackedMatrixValues nf4(const std::string& name, const Tensor& w, bool nested) {
                 {"dtype", "float16"},
                 {"shape", {w.dim(0), w.dim(1)}}};
   if (nested) state.update({{"nested_blocksize", 256}, {"nested_dtype", "float32"}, {"nested_offset", 0.25}});
-  out.packed = {{name, bytes},
+  out.stored = {{name, bytes},
                 {name + ".quant_map", Tensor::from({16}, std::span<const float>(kNf4))},
                 {name + ".absmax", nested ? codes : absmax},
                 {name + ".quant_state.bitsandbytes__nf4", text(state.dump())}};
   if (nested)
-    out.packed.insert(out.packed.end(),
+    out.stored.insert(out.stored.end(),
                       {{name + ".nested_absmax", nested_absmax}, {name + ".nested_quant_map", nested_map}});
   return out;
 }
 
-PackedMatrixValues int8(const std::string& name, const Tensor& w) {
-  PackedMatrixValues out{{}, Tensor::empty(w.shape())};
+PrequantizedMatrixValues int8(const std::string& name, const Tensor& w) {
+  PrequantizedMatrixValues out{{}, Tensor::empty(w.shape())};
   Tensor values = Tensor::empty(w.shape(), DType::kI8), absmax = Tensor::zeros({w.dim(0)});
   const int64_t columns = w.dim(1);
   for (int64_t r = 0; r < w.dim(0); ++r) {
@@ -103,14 +103,14 @@ PackedMatrixValues int8(const std::string& name, const Tensor& w) {
       out.decoded.f32()[i] = static_cast<float>(values.data<int8_t>()[i]) * absmax.f32()[r] / 127.0f;
     }
   }
-  out.packed = {{name, values}, {name.substr(0, name.rfind('.')) + ".SCB", absmax}};
+  out.stored = {{name, values}, {name.substr(0, name.rfind('.')) + ".SCB", absmax}};
   return out;
 }
 
 // Experts [experts, in, out] in blocks of 32 inputs.
-PackedMatrixValues mxfp4(const std::string& name, const Tensor& w) {
+PrequantizedMatrixValues mxfp4(const std::string& name, const Tensor& w) {
   const int64_t experts = w.dim(0), in = w.dim(1), outs = w.dim(2), groups = in / 32;
-  PackedMatrixValues out{{}, Tensor::empty(w.shape())};
+  PrequantizedMatrixValues out{{}, Tensor::empty(w.shape())};
   Tensor blocks = Tensor::zeros({experts, outs, groups, 16}, DType::kU8),
          scales = Tensor::zeros({experts, outs, groups}, DType::kU8);
   for (int64_t e = 0; e < experts; ++e)
@@ -133,11 +133,11 @@ PackedMatrixValues mxfp4(const std::string& name, const Tensor& w) {
           out.decoded.f32()[at(k)] = std::ldexp(minus ? -kE2m1[best] : kE2m1[best], exponent);
         }
       }
-  out.packed = {{name + "_blocks", blocks}, {name + "_scales", scales}};
+  out.stored = {{name + "_blocks", blocks}, {name + "_scales", scales}};
   return out;
 }
 
-class PackedBase : public testing::TestWithParam<std::string> {
+class PrequantizedBase : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
     const bool experts = GetParam() == "mxfp4";
@@ -149,28 +149,28 @@ class PackedBase : public testing::TestWithParam<std::string> {
     ScratchFolder plain;
     ASSERT_TRUE(save_model(plain.path(), *model->model, *model->family).ok());
     const auto file = *Safetensors::open(plain / "model.safetensors");
-    std::vector<NamedTensor> packed, decoded;
+    std::vector<NamedTensor> stored, decoded;
     int64_t matrices = 0;
     for (const std::string& name : file->names()) {
       const Tensor w = file->tensor(name)->clone();
-      const bool is_packed =
+      const bool is_prequantized =
           experts ? name.ends_with("_proj") && w.rank() == 3 : name.ends_with("_proj.weight");
-      if (!is_packed) {
-        packed.push_back({name, w}), decoded.push_back({name, w});
+      if (!is_prequantized) {
+        stored.push_back({name, w}), decoded.push_back({name, w});
         continue;
       }
-      const PackedMatrixValues pair = experts                ? mxfp4(name, w)
-                                      : GetParam() == "int8" ? int8(name, w)
-                                                             : nf4(name, w, GetParam() == "nf4_nested");
-      packed.insert(packed.end(), pair.packed.begin(), pair.packed.end());
+      const PrequantizedMatrixValues pair = experts                ? mxfp4(name, w)
+                                            : GetParam() == "int8" ? int8(name, w)
+                                                                   : nf4(name, w, GetParam() == "nf4_nested");
+      stored.insert(stored.end(), pair.stored.begin(), pair.stored.end());
       decoded.push_back({name, pair.decoded});
       ++matrices;
     }
     EXPECT_EQ(matrices, experts ? 4 : 14);
     ASSERT_TRUE(write_file(decoded_ / "config.json", c.dump()).ok());
     c["quantization_config"] = {{"quant_method", experts ? "mxfp4" : "bitsandbytes"}};
-    ASSERT_TRUE(write_file(packed_ / "config.json", c.dump()).ok());
-    ASSERT_TRUE(write_safetensors(packed_ / "model.safetensors", packed).ok());
+    ASSERT_TRUE(write_file(prequantized_ / "config.json", c.dump()).ok());
+    ASSERT_TRUE(write_safetensors(prequantized_ / "model.safetensors", stored).ok());
     ASSERT_TRUE(write_safetensors(decoded_ / "model.safetensors", decoded).ok());
   }
 
@@ -188,12 +188,12 @@ class PackedBase : public testing::TestWithParam<std::string> {
     return config;
   }
 
-  ScratchFolder packed_, decoded_;
+  ScratchFolder prequantized_, decoded_;
   CpuDevice device_{2};
 };
 
-TEST_P(PackedBase, LossAndGradientsEqualThoseOfDecodedWeights) {
-  const LoadedModel a = load(packed_, true), b = load(decoded_, true);
+TEST_P(PrequantizedBase, LossAndGradientsEqualThoseOfDecodedWeights) {
+  const LoadedModel a = load(prequantized_, true), b = load(decoded_, true);
   attach_adapter(a), attach_adapter(b);
   EXPECT_NEAR(backward(a), backward(b), 1e-5);
   int64_t gradient_count = 0;
@@ -210,13 +210,13 @@ TEST_P(PackedBase, LossAndGradientsEqualThoseOfDecodedWeights) {
 }
 
 // As `makar sft --adapter qlora` does it, with integer products where the base has them.
-TEST_P(PackedBase, AnAdapterTrainsAndReloads) {
-  const LoadedModel loaded = load(packed_, false);
+TEST_P(PrequantizedBase, AnAdapterTrainsAndReloads) {
+  const LoadedModel loaded = load(prequantized_, false);
   const AdapterConfig config = attach_adapter(loaded);
-  expect_training_and_loading(loaded, config, load(packed_, false), device_, 30, 30, 0.9f);
+  expect_training_and_loading(loaded, config, load(prequantized_, false), device_, 30, 30, 0.9f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, PackedBase, testing::Values("nf4", "nf4_nested", "int8", "mxfp4"),
+INSTANTIATE_TEST_SUITE_P(Forms, PrequantizedBase, testing::Values("nf4", "nf4_nested", "int8", "mxfp4"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Decodes packed matrices: GPTQ and AWQ, FP8, MXFP4, and the 8-bit and 4-bit matrices of bitsandbytes.
+// Decodes prequantized matrices: GPTQ and AWQ, FP8, MXFP4, and the 8-bit and 4-bit matrices of bitsandbytes.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/quote.h"
-#include "formats/packed.h"
+#include "formats/prequantized.h"
 
 namespace makar {
 namespace {
@@ -16,7 +16,7 @@ using Parts = std::map<std::string, Tensor>;
 constexpr int64_t kBlock = 32;  // elements of Q4_0 and Q8_0
 
 // Converts to bf16 if that is exact for every value.
-Tensor narrowed(const Tensor& t) {
+Tensor to_bf16_if_exact(const Tensor& t) {
   const auto* bits = reinterpret_cast<const uint32_t*>(t.f32());
   const bool exact = std::all_of(bits, bits + t.count(), [](uint32_t v) { return (v & 0xffffu) == 0; });
   return exact ? t.to(DType::kBF16) : t;
@@ -25,8 +25,8 @@ Tensor narrowed(const Tensor& t) {
 // The integers of GPTQ and AWQ as a matrix [in, out]: value(i, o) = scale(g, o) * (q(i, o) - zero(g, o)).
 class Integers {
  public:
-  Integers(const PackedScheme& s, const PackedMatrix& m, const Parts& parts)
-      : gptq_(s.method == PackedMethod::kGptq),
+  Integers(const PrequantizedScheme& s, const PrequantizedMatrix& m, const Parts& parts)
+      : gptq_(s.method == PrequantizedMethod::kGptq),
         bits_(static_cast<uint32_t>(s.bits)),
         per_word_(32 / s.bits),
         mask_((1u << s.bits) - 1),
@@ -107,7 +107,7 @@ Tensor decode_integers(const Integers& m) {
     for (int64_t i = 0; i < in; ++i)
       for (int64_t o = 0, g = m.group(i); o < out; ++o)
         t.f32()[o * in + i] = m.scale(g, o) * static_cast<float>(m.q(i, o) - m.zero(g, o));
-    return narrowed(t);
+    return to_bf16_if_exact(t);
   }
   const size_t bytes = layout_of(type).bytes, row = bytes * static_cast<size_t>(in / kBlock);
   for (int64_t b = 0; b < in / kBlock; ++b)
@@ -126,7 +126,7 @@ Tensor decode_integers(const Integers& m) {
   return t;
 }
 
-Tensor decode_fp8(const PackedScheme& s, const Tensor& weight, const Tensor& stored_scale) {
+Tensor decode_fp8(const PrequantizedScheme& s, const Tensor& weight, const Tensor& stored_scale) {
   std::array<float, 256> values;  // by code
   for (size_t i = 0; i < 256; ++i) values[i] = from_f8_e4m3(static_cast<uint8_t>(i));
   const Tensor scale = stored_scale.to(DType::kF32);
@@ -144,7 +144,7 @@ Tensor decode_fp8(const PackedScheme& s, const Tensor& weight, const Tensor& sto
     for (int64_t c = 0; c < columns; ++c)
       out.f32()[r * columns + c] =
           values[w[r * columns + c]] * scale.f32()[r / block_rows * blocks_per_row + c / block_columns];
-  return narrowed(out);
+  return to_bf16_if_exact(out);
 }
 
 // The values of e2m1, doubled so that they are integers.
@@ -170,7 +170,7 @@ Tensor decode_mxfp4(const Shape& shape, const Tensor& blocks, const Tensor& scal
         out.f32()[i * kBlock + k] = scale * static_cast<float>(v);
     }
   }
-  return fits ? out : narrowed(out);
+  return fits ? out : to_bf16_if_exact(out);
 }
 
 Tensor decode_int8(const Tensor& weight, const Tensor& absmax) {
@@ -180,7 +180,7 @@ Tensor decode_int8(const Tensor& weight, const Tensor& absmax) {
   const auto* w = weight.data<int8_t>();
   for (int64_t i = 0; i < out.count(); ++i)
     out.f32()[i] = static_cast<float>(w[i]) * scale.f32()[i / columns] / 127.0f;
-  return narrowed(out);
+  return to_bf16_if_exact(out);
 }
 
 Result<Config> state_of(const Tensor& state, const std::string& place) {
@@ -220,7 +220,7 @@ Result<Tensor> decode_four_bits(const Parts& p, const std::string& place) {
     const uint8_t byte = weight.data<uint8_t>()[i / 2];
     out.f32()[i] = table.f32()[i % 2 ? byte & 15 : byte >> 4] * absmax[static_cast<size_t>(i / block)];
   }
-  return narrowed(out);
+  return to_bf16_if_exact(out);
 }
 
 }  // namespace
@@ -231,21 +231,21 @@ Result<Shape> four_bit_shape(const Tensor& state, const std::string& place) {
   return Shape(dims);
 }
 
-Result<Tensor> decode_packed(const PackedScheme& scheme, const PackedMatrix& matrix, const Parts& parts,
-                             const std::string& place) {
+Result<Tensor> decode_prequantized(const PrequantizedScheme& scheme, const PrequantizedMatrix& matrix,
+                                   const Parts& parts, const std::string& place) {
   switch (scheme.method) {
-    case PackedMethod::kGptq:
-    case PackedMethod::kAwq: {
+    case PrequantizedMethod::kGptq:
+    case PrequantizedMethod::kAwq: {
       Integers m(scheme, matrix, parts);
       if (const auto it = parts.find("g_idx"); it != parts.end() && !m.use_index(it->second))
         return error_at(place, "{} names a group that does not exist", quote(matrix.parts.at("g_idx")));
       return decode_integers(m);
     }
-    case PackedMethod::kFp8:
+    case PrequantizedMethod::kFp8:
       return decode_fp8(scheme, parts.at("weight"), parts.at("scale"));
-    case PackedMethod::kMxfp4:
+    case PrequantizedMethod::kMxfp4:
       return decode_mxfp4(matrix.shape, parts.at("blocks"), parts.at("scales"));
-    case PackedMethod::kBitsAndBytes:
+    case PrequantizedMethod::kBitsAndBytes:
       break;
   }
   if (parts.count("SCB")) return decode_int8(parts.at("weight"), parts.at("SCB"));

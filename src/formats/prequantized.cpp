@@ -1,4 +1,4 @@
-#include "formats/packed.h"
+#include "formats/prequantized.h"
 
 #include <algorithm>
 #include <set>
@@ -10,22 +10,22 @@ namespace {
 
 using Entry = TensorFile::Entry;
 
-// Finds and checks the parts of packed matrices.
+// Finds and checks the parts of prequantized matrices.
 class Finder {
  public:
-  Finder(const PackedScheme& scheme, const FindEntry& entry, const std::string& place)
+  Finder(const PrequantizedScheme& scheme, const FindEntry& entry, const std::string& place)
       : scheme_(scheme), entry_(entry), place_(place) {}
 
-  Status visit(const std::string& name, PackedMatrices& out) {
+  Status visit(const std::string& name, PrequantizedMatrices& out) {
     switch (scheme_.method) {
-      case PackedMethod::kGptq:
-      case PackedMethod::kAwq:
+      case PrequantizedMethod::kGptq:
+      case PrequantizedMethod::kAwq:
         return integers(name, out);
-      case PackedMethod::kFp8:
+      case PrequantizedMethod::kFp8:
         return fp8(name, out);
-      case PackedMethod::kMxfp4:
+      case PrequantizedMethod::kMxfp4:
         return mxfp4(name, out);
-      case PackedMethod::kBitsAndBytes:
+      case PrequantizedMethod::kBitsAndBytes:
         return bits_and_bytes(name, out);
     }
     return Done{};
@@ -53,7 +53,7 @@ class Finder {
     return true;
   }
 
-  Status integers(const std::string& name, PackedMatrices& out) {
+  Status integers(const std::string& name, PrequantizedMatrices& out) {
     std::string base;
     if (!split_suffix(name, ".qweight", base)) return Done{};
     const Entry& e = *entry_(name);
@@ -61,7 +61,7 @@ class Finder {
         e.shape.count() > (int64_t{1} << 40))
       return tensor_error(
           name, fmt::format("is {} {}, expected a matrix of i32", makar::name(e.dtype), e.shape.text()));
-    const bool gptq = scheme_.method == PackedMethod::kGptq;
+    const bool gptq = scheme_.method == PrequantizedMethod::kGptq;
     const int64_t per_word = 32 / scheme_.bits;
     const int64_t in = gptq ? e.shape[0] * per_word : e.shape[0],
                   outs = gptq ? e.shape[1] : e.shape[1] * per_word;
@@ -73,9 +73,9 @@ class Finder {
           fmt::format("has {} outputs, expected a multiple of the {} zero points per word", outs, per_word));
     MAKAR_CHECK_OK(require(base + ".scales", DType::kF16, {groups, outs}));
     MAKAR_CHECK_OK(require(base + ".qzeros", DType::kI32, {groups, outs / per_word}));
-    PackedMatrix m{{{"qweight", name}, {"scales", base + ".scales"}, {"qzeros", base + ".qzeros"}},
-                   {outs, in},
-                   fmt::format("{}, {} bits", gptq ? "gptq" : "awq", scheme_.bits)};
+    PrequantizedMatrix m{{{"qweight", name}, {"scales", base + ".scales"}, {"qzeros", base + ".qzeros"}},
+                         {outs, in},
+                         fmt::format("{}, {} bits", gptq ? "gptq" : "awq", scheme_.bits)};
     if (gptq && has(base + ".g_idx")) {
       MAKAR_CHECK_OK(require(base + ".g_idx", DType::kI32, {in}));
       m.parts["g_idx"] = base + ".g_idx";
@@ -84,7 +84,7 @@ class Finder {
     return Done{};
   }
 
-  Status fp8(const std::string& name, PackedMatrices& out) {
+  Status fp8(const std::string& name, PrequantizedMatrices& out) {
     const Entry& e = *entry_(name);
     if (e.dtype != DType::kF8_E4M3) return Done{};
     if (e.shape.rank() != 2 || e.shape.count() == 0) return tensor_error(name, "is not a matrix");
@@ -100,7 +100,7 @@ class Finder {
                per_row = s->shape == Shape{e.shape[0], 1} || s->shape == Shape{e.shape[0]};
     if (!per_matrix && !per_row) MAKAR_CHECK_OK(require(scale, DType::kF32, blocks));
     if (!is_float(s->dtype) || s->dtype == DType::kF64) return tensor_error(scale, "is not f32, f16 or bf16");
-    PackedMatrix m{{{"weight", name}, {"scale", scale}}, e.shape, "fp8"};
+    PrequantizedMatrix m{{{"weight", name}, {"scale", scale}}, e.shape, "fp8"};
     for (const char* other : {".input_scale", ".activation_scale"})
       if (const std::string extra = name.substr(0, name.rfind('.')) + other; has(extra))
         m.parts[other] = extra;
@@ -108,7 +108,7 @@ class Finder {
     return Done{};
   }
 
-  Status mxfp4(const std::string& name, PackedMatrices& out) {
+  Status mxfp4(const std::string& name, PrequantizedMatrices& out) {
     std::string base;
     if (!split_suffix(name, "_blocks", base)) return Done{};
     const Entry& e = *entry_(name);
@@ -119,18 +119,19 @@ class Finder {
     std::vector<int64_t> dims(e.shape.begin(), e.shape.end() - 1);
     MAKAR_CHECK_OK(require(base + "_scales", DType::kU8, Shape(dims)));
     dims.back() *= 32;
-    out.emplace(base, PackedMatrix{{{"blocks", name}, {"scales", base + "_scales"}}, Shape(dims), "mxfp4"});
+    out.emplace(base,
+                PrequantizedMatrix{{{"blocks", name}, {"scales", base + "_scales"}}, Shape(dims), "mxfp4"});
     return Done{};
   }
 
-  Status bits_and_bytes(const std::string& name, PackedMatrices& out) {
+  Status bits_and_bytes(const std::string& name, PrequantizedMatrices& out) {
     std::string base;
     if (split_suffix(name, ".SCB", base)) {
       const Entry* w = entry_(base + ".weight");
       if (!w || w->dtype != DType::kI8 || w->shape.rank() != 2)
         return tensor_error(base + ".weight", "is not a matrix of i8");
       MAKAR_CHECK_OK(require(name, DType::kF32, {w->shape[0]}));
-      PackedMatrix m{{{"weight", base + ".weight"}, {"SCB", name}}, w->shape, "int8"};
+      PrequantizedMatrix m{{{"weight", base + ".weight"}, {"SCB", name}}, w->shape, "int8"};
       if (has(base + ".weight_format")) m.parts["format"] = base + ".weight_format";
       out.emplace(base + ".weight", std::move(m));
       return Done{};
@@ -144,9 +145,9 @@ class Finder {
         MAKAR_CHECK_OK(require(base + ".quant_map", DType::kF32, {16}));
         if (!scales || scales->shape.rank() != 1)
           return tensor_error(base + ".absmax", "is missing or not a list");
-        PackedMatrix m{
+        PrequantizedMatrix m{
             {{"weight", base}, {"state", name}, {"absmax", base + ".absmax"}, {"map", base + ".quant_map"}},
-            {},  // WeightFiles::unpack reads it from the state
+            {},  // WeightFiles::combine_prequantized reads it from the state
             kind};
         if (scales->dtype == DType::kU8) {
           MAKAR_CHECK_OK(require(base + ".nested_quant_map", DType::kF32, {256}));
@@ -162,20 +163,20 @@ class Finder {
     return Done{};
   }
 
-  const PackedScheme& scheme_;
+  const PrequantizedScheme& scheme_;
   const FindEntry& entry_;
   const std::string& place_;
 };
 
 }  // namespace
 
-Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config) {
-  if (!config.has("quantization_config")) return std::optional<PackedScheme>();
+Result<std::optional<PrequantizedScheme>> read_prequantized_scheme(const Config& config) {
+  if (!config.has("quantization_config")) return std::optional<PrequantizedScheme>();
   MAKAR_TRY(const Config q, config.object("quantization_config"));
   MAKAR_TRY(const std::string method, q.text("quant_method"));
-  PackedScheme s;
+  PrequantizedScheme s;
   if (method == "gptq" || method == "awq") {
-    s.method = method == "gptq" ? PackedMethod::kGptq : PackedMethod::kAwq;
+    s.method = method == "gptq" ? PrequantizedMethod::kGptq : PrequantizedMethod::kAwq;
     MAKAR_TRY(s.bits, q.integer({"bits", "w_bit"}, 2, 8));
     if (s.bits != 2 && s.bits != 4 && s.bits != 8)
       return q.field_error("bits", fmt::format("is {}; 2, 4 and 8 are supported", s.bits));
@@ -191,7 +192,7 @@ Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config) {
     if (method == "awq" && version != "gemm" && version != "GEMM")
       return q.field_error("version", fmt::format("is {}; the layout 'gemm' is supported", quote(version)));
   } else if (method == "fp8") {
-    s.method = PackedMethod::kFp8;
+    s.method = PrequantizedMethod::kFp8;
     if (q.has("weight_block_size")) {
       MAKAR_TRY(const auto block, q.integers("weight_block_size", 1, 1 << 20, 2));
       if (block.size() != 2)
@@ -202,9 +203,9 @@ Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config) {
     if (number_format != "e4m3")
       return q.field_error("fmt", fmt::format("is {}; e4m3 is supported", quote(number_format)));
   } else if (method == "mxfp4") {
-    s.method = PackedMethod::kMxfp4;
+    s.method = PrequantizedMethod::kMxfp4;
   } else if (method == "bitsandbytes") {
-    s.method = PackedMethod::kBitsAndBytes;
+    s.method = PrequantizedMethod::kBitsAndBytes;
   } else {
     return q.field_error(
         "quant_method",
@@ -215,9 +216,10 @@ Result<std::optional<PackedScheme>> read_packed_scheme(const Config& config) {
   return std::optional(s);
 }
 
-Result<PackedMatrices> find_packed(const PackedScheme& scheme, const std::vector<std::string>& names,
-                                   const FindEntry& entry, const std::string& place) {
-  PackedMatrices out;
+Result<PrequantizedMatrices> find_prequantized(const PrequantizedScheme& scheme,
+                                               const std::vector<std::string>& names, const FindEntry& entry,
+                                               const std::string& place) {
+  PrequantizedMatrices out;
   Finder finder(scheme, entry, place);
   for (const std::string& name : names) MAKAR_CHECK_OK(finder.visit(name, out));
   return out;

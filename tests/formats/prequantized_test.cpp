@@ -1,5 +1,5 @@
-// Packed matrices against the formulas of their formats, computed here element by element.
-#include "formats/packed.h"
+// Prequantized matrices against the formulas of their formats, computed here element by element.
+#include "formats/prequantized.h"
 
 #include <gtest/gtest.h>
 
@@ -48,7 +48,7 @@ float value(const Tensor& t, int64_t i) {
 }
 
 struct IntegerCase {
-  PackedMethod method;
+  PrequantizedMethod method;
   int64_t bits, group;
   bool centred, index;
   DType type;
@@ -57,8 +57,8 @@ struct IntegerCase {
 void check_integers(const IntegerCase& c) {
   constexpr int64_t kIn = 64, kOut = 16;
   const int64_t per_word = 32 / c.bits, groups = kIn / c.group;
-  const bool gptq = c.method == PackedMethod::kGptq;
-  PackedScheme scheme{c.method, c.bits, c.group};
+  const bool gptq = c.method == PrequantizedMethod::kGptq;
+  PrequantizedScheme scheme{c.method, c.bits, c.group};
   Parts parts;
   parts["qweight"] = words(gptq ? Shape{kIn / per_word, kOut} : Shape{kIn, kOut / per_word}, 1);
   parts["qzeros"] = words({groups, kOut / per_word}, 2);
@@ -76,8 +76,8 @@ void check_integers(const IntegerCase& c) {
     for (int64_t i = 0; i < kIn; ++i) g.data<int32_t>()[i] = static_cast<int32_t>(i * 7 % groups);
     parts["g_idx"] = g;
   }
-  PackedMatrix matrix{{{"g_idx", "x.g_idx"}}, {kOut, kIn}, ""};
-  const auto t = decode_packed(scheme, matrix, parts, "test");
+  PrequantizedMatrix matrix{{{"g_idx", "x.g_idx"}}, {kOut, kIn}, ""};
+  const auto t = decode_prequantized(scheme, matrix, parts, "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
   EXPECT_EQ(t->dtype(), c.type);
   // AutoAWQ's order of columns in a word.
@@ -107,8 +107,8 @@ void check_integers(const IntegerCase& c) {
     }
 }
 
-TEST(Packed, GptqAndAwqFollowTheirFormulas) {
-  using M = PackedMethod;
+TEST(Prequantized, GptqAndAwqFollowTheirFormulas) {
+  using M = PrequantizedMethod;
   for (const IntegerCase& c : std::vector<IntegerCase>{{M::kGptq, 4, 32, false, false, DType::kQ8_0},
                                                        {M::kGptq, 4, 32, true, false, DType::kQ4_0},
                                                        {M::kGptq, 4, 16, true, false, DType::kF32},
@@ -125,20 +125,20 @@ TEST(Packed, GptqAndAwqFollowTheirFormulas) {
   }
 }
 
-TEST(Packed, AGroupThatDoesNotExistIsAnError) {
+TEST(Prequantized, AGroupThatDoesNotExistIsAnError) {
   Tensor index = Tensor::zeros({32}, DType::kI32);
   index.data<int32_t>()[3] = 1;
   const Parts parts = {{"qweight", words({4, 8}, 1)},
                        {"qzeros", words({1, 1}, 1)},
                        {"scales", f16_scales({1, 8})},
                        {"g_idx", index}};
-  const auto t =
-      decode_packed({PackedMethod::kGptq, 4, 32}, {{{"g_idx", "x.g_idx"}}, {8, 32}, ""}, parts, "test");
+  const auto t = decode_prequantized({PrequantizedMethod::kGptq, 4, 32},
+                                     {{{"g_idx", "x.g_idx"}}, {8, 32}, ""}, parts, "test");
   ASSERT_FALSE(t.ok());
   EXPECT_NE(t.error().text().find("group that does not exist"), std::string::npos);
 }
 
-TEST(Packed, Fp8FollowsItsFormula) {
+TEST(Prequantized, Fp8FollowsItsFormula) {
   // All 256 codes: sign, 4 bits of exponent with bias 7, 3 of mantissa; 0x7f is NaN.
   for (int code = 0; code < 256; ++code) {
     const int e = code >> 3 & 15, m = code & 7;
@@ -153,30 +153,31 @@ TEST(Packed, Fp8FollowsItsFormula) {
   Tensor weight = Tensor::empty({3, 5}, DType::kF8_E4M3);
   for (int64_t i = 0; i < 15; ++i) weight.data<uint8_t>()[i] = static_cast<uint8_t>(0x30 + i);
   const Tensor scale = Tensor::from({2, 3}, std::vector<float>{0.1f, 0.2f, 0.3f, 0.4f, 0.5f, 0.6f});
-  PackedScheme s;
-  s.method = PackedMethod::kFp8, s.block_rows = s.block_columns = 2;
-  const auto t = decode_packed(s, {{}, {3, 5}, ""}, {{"weight", weight}, {"scale", scale}}, "test");
+  PrequantizedScheme s;
+  s.method = PrequantizedMethod::kFp8, s.block_rows = s.block_columns = 2;
+  const auto t = decode_prequantized(s, {{}, {3, 5}, ""}, {{"weight", weight}, {"scale", scale}}, "test");
   ASSERT_TRUE(t.ok());
   for (int64_t r = 0; r < 3; ++r)
     for (int64_t c = 0; c < 5; ++c)
       EXPECT_EQ(t->f32()[r * 5 + c],
                 from_f8_e4m3(static_cast<uint8_t>(0x30 + r * 5 + c)) * scale.f32()[r / 2 * 3 + c / 2]);
   // Scales that are powers of two keep every value in bf16.
-  const auto exact = decode_packed(s, {{}, {3, 5}, ""},
-                                   {{"weight", weight}, {"scale", Tensor::full({2, 3}, 0.25f)}}, "test");
+  const auto exact = decode_prequantized(
+      s, {{}, {3, 5}, ""}, {{"weight", weight}, {"scale", Tensor::full({2, 3}, 0.25f)}}, "test");
   EXPECT_EQ(exact->dtype(), DType::kBF16);
   EXPECT_EQ(value(*exact, 7), 0.25f * from_f8_e4m3(0x37));
 }
 
-TEST(Packed, Mxfp4FollowsItsFormula) {
+TEST(Prequantized, Mxfp4FollowsItsFormula) {
   const float e2m1[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
-  PackedScheme s;
-  s.method = PackedMethod::kMxfp4;
+  PrequantizedScheme s;
+  s.method = PrequantizedMethod::kMxfp4;
   for (const uint8_t exponent : {127, 120, 143, 20}) {
     const Tensor blocks = bytes({2, 3, 1, 16}, 5);
     Tensor scales = Tensor::empty({2, 3, 1}, DType::kU8);
     for (int64_t i = 0; i < 6; ++i) scales.data<uint8_t>()[i] = static_cast<uint8_t>(exponent - i % 2);
-    const auto t = decode_packed(s, {{}, {2, 3, 32}, ""}, {{"blocks", blocks}, {"scales", scales}}, "test");
+    const auto t =
+        decode_prequantized(s, {{}, {2, 3, 32}, ""}, {{"blocks", blocks}, {"scales", scales}}, "test");
     ASSERT_TRUE(t.ok());
     EXPECT_EQ(t->dtype(), exponent == 20 ? DType::kBF16 : DType::kQ8_0);
     for (int64_t i = 0; i < t->count(); ++i) {
@@ -195,9 +196,9 @@ Tensor json_tensor(const Json& json) {
   return t;
 }
 
-TEST(Packed, BitsAndBytesFollowsItsFormulas) {
-  PackedScheme s;
-  s.method = PackedMethod::kBitsAndBytes;
+TEST(Prequantized, BitsAndBytesFollowsItsFormulas) {
+  PrequantizedScheme s;
+  s.method = PrequantizedMethod::kBitsAndBytes;
   Tensor table = Tensor::empty({16}), nested = Tensor::empty({256});
   for (int i = 0; i < 16; ++i) table.f32()[i] = std::sin(static_cast<float>(i));
   for (int i = 0; i < 256; ++i) nested.f32()[i] = 0.01f * static_cast<float>(i);
@@ -208,10 +209,10 @@ TEST(Packed, BitsAndBytesFollowsItsFormulas) {
                       {"shape", {16, 8}},
                       {"nested_blocksize", 4},
                       {"nested_offset", 0.25}};
-  PackedMatrix matrix{{{"state", "x"}}, {16, 8}, ""};
+  PrequantizedMatrix matrix{{{"state", "x"}}, {16, 8}, ""};
   Parts parts = {{"weight", weight},     {"absmax", stored_absmax},        {"map", table},
                  {"nested_map", nested}, {"nested_absmax", nested_absmax}, {"state", json_tensor(state)}};
-  const auto t = decode_packed(s, matrix, parts, "test");
+  const auto t = decode_prequantized(s, matrix, parts, "test");
   ASSERT_TRUE(t.ok()) << t.error().text();
   for (int64_t i = 0; i < 128; ++i) {
     const int nibble = i % 2 ? weight.data<uint8_t>()[i / 2] & 15 : weight.data<uint8_t>()[i / 2] >> 4;
@@ -221,20 +222,20 @@ TEST(Packed, BitsAndBytesFollowsItsFormulas) {
   }
   parts["state"] =
       json_tensor({{"blocksize", 16}, {"shape", {16, 9}}, {"nested_blocksize", 4}, {"nested_offset", 0.25}});
-  EXPECT_FALSE(decode_packed(s, matrix, parts, "test").ok());
+  EXPECT_FALSE(decode_prequantized(s, matrix, parts, "test").ok());
   Tensor int8_weight = Tensor::empty({2, 3}, DType::kI8);
   for (int i = 0; i < 6; ++i) int8_weight.data<int8_t>()[i] = static_cast<int8_t>(i * 50 - 127);
   const Tensor scb = Tensor::from({2}, std::vector<float>{1.5f, 0.3f});
-  const auto int8_decoded = decode_packed(s, matrix, {{"weight", int8_weight}, {"SCB", scb}}, "test");
+  const auto int8_decoded = decode_prequantized(s, matrix, {{"weight", int8_weight}, {"SCB", scb}}, "test");
   for (int i = 0; i < 6; ++i)
     EXPECT_FLOAT_EQ(int8_decoded->f32()[i], static_cast<float>(i * 50 - 127) * scb.f32()[i / 3] / 127.0f);
 }
 
-TEST(Packed, ReadsSchemesAndRefusesUnsupportedOnes) {
+TEST(Prequantized, ReadsSchemesAndRefusesUnsupportedOnes) {
   const auto read = [](const Json& q) {
-    return read_packed_scheme(Config(Json{{"quantization_config", q}}, "config.json"));
+    return read_prequantized_scheme(Config(Json{{"quantization_config", q}}, "config.json"));
   };
-  EXPECT_FALSE(read_packed_scheme(Config(Json::object(), "config.json"))->has_value());
+  EXPECT_FALSE(read_prequantized_scheme(Config(Json::object(), "config.json"))->has_value());
   const auto s =
       read({{"quant_method", "gptq"}, {"bits", 8}, {"group_size", -1}, {"checkpoint_format", "gptq_v2"}});
   ASSERT_TRUE(s.ok());
