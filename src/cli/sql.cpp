@@ -28,7 +28,7 @@ struct SqlCommand {
 };
 
 Json result_json(const SqlResult& result) {
-  return {{"columns", result.columns}, {"rows", result.rows}, {"more", result.more}};
+  return {{"columns", result.columns}, {"rows", result.rows}, {"truncated", result.truncated}};
 }
 
 // Columns as wide as their longest cell, at most 40 characters.
@@ -59,7 +59,8 @@ std::string result_table(const SqlResult& result) {
       for (size_t i = 0; i < widths.size(); ++i) out += (i ? "-+-" : "") + std::string(widths[i], '-');
     if (r == 0) out += '\n';
   }
-  return out + fmt::format("{} rows{}\n", result.rows.size(), result.more ? ", and more (--max-rows)" : "");
+  return out +
+         fmt::format("{} rows{}\n", result.rows.size(), result.truncated ? ", and more (--max-rows)" : "");
 }
 
 Result<SqlReader> open_database(const SqlCommand& c) {
