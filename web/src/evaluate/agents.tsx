@@ -32,8 +32,8 @@ interface Line {
   question?: string;
   plan?: string[];
   step?: Step;
-  ask?: Request;
-  said?: { number: number };
+  request?: Request;
+  reply?: { number: number };
   end?: string;
   answer?: string;
   reason?: string;
@@ -138,8 +138,8 @@ function Trace({ name }: { name: string }) {
           <StepView key={i} step={step} place={i + 1} />
         ))}
       </ol>
-      {last?.ask && <RequestForm key={last.ask.number} name={name} request={last.ask} onDone={load} />}
-      {last && !last.end && !last.ask && <p class="hint">{words.evaluate.agentRuns}</p>}
+      {last?.request && <RequestForm key={last.request.number} name={name} request={last.request} onDone={load} />}
+      {last && !last.end && !last.request && <p class="hint">{words.evaluate.agentRuns}</p>}
       {last?.end && (
         <section class="card end">
           <h3>{last.end === "answer" ? words.evaluate.agentAnswer : words.evaluate.agentEnded(last.end)}</h3>

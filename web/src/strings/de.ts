@@ -307,7 +307,7 @@ export const de: Words = {
     title: "Engine",
     lead: "Der aktuelle Zustand des Servers.",
     computed: "Durchsatz",
-    inside: "Aktive Anfragen",
+    inFlight: "Aktive Anfragen",
     batch: "Batchgröße",
     memory: "Speicher",
     pages: "Cache-Seiten",

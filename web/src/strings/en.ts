@@ -306,7 +306,7 @@ export const en = {
     title: "Engine",
     lead: "The current state of the server.",
     computed: "Throughput",
-    inside: "Active requests",
+    inFlight: "Active requests",
     batch: "Batch size",
     memory: "Memory",
     pages: "Cache pages",
