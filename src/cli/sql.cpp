@@ -24,7 +24,7 @@ struct SqlCommand {
   std::string database, query, table, eval, predictions, examples;
   int64_t limit = 0;
   std::vector<std::string> words;
-  bool json = false, free = false;
+  bool json = false, no_grammar = false;
 };
 
 Json result_json(const SqlResult& result) {
@@ -169,7 +169,7 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
               const LanguageModel& language) {
   c.question.generation = c.flags.generation;
   c.question.generation.fit = true;
-  c.question.constrain = !c.free;
+  c.question.constrain = !c.no_grammar;
   if (!c.eval.empty()) return evaluate_model(c, database, engine, language);
   const auto answer = answer_with_sql(engine, language, database, question, c.question);
   if (!answer.ok()) return report(answer.error());
@@ -213,7 +213,7 @@ int run_sql(const std::vector<std::string>& arguments) {
       "the prompt",
       "FILE");
   options.add("--shots", &c.question.shots, "maximum number of these examples in the prompt", "N");
-  options.add("--free", &c.free, "do not restrict the model to the grammar of SELECT");
+  options.add("--no-grammar --free", &c.no_grammar, "do not restrict the model to the grammar of SELECT");
   options.add("--max-rows", &c.question.limits.rows, "maximum number of rows", "N");
   options.add("--max-seconds", &c.question.limits.seconds, "time limit of a query in seconds", "S");
   options.group("Evaluation");
