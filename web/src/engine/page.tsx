@@ -70,7 +70,7 @@ export function EnginePage() {
       {view && (
         <>
           <div class="tiles">
-            {tile(t.computed, "computed", short(last?.computed ?? 0), t.perSecond)}
+            {tile(t.throughput, "computed", short(last?.computed ?? 0), t.perSecond)}
             {tile(t.inFlight, "inFlight", String(view.requests.in_flight), t.ofSlots(view.requests.max_in_flight))}
             {tile(t.batch, "batch", short(last?.batch ?? 0), t.perStep)}
             {tile(t.memory, "memory", bytesText(view.memory.resident), t.peak(bytesText(view.memory.peak)))}
