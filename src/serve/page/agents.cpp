@@ -24,7 +24,7 @@ std::string trace_path(const std::string& folder, const std::string& name) {
 }
 
 // Older traces have other names.
-void rename_field(Json& line, const char* old_name, const char* name) {
+void rename_field(Json& line, const std::string& old_name, const std::string& name) {
   if (!line.contains(old_name)) return;
   Json value = std::move(line[old_name]);
   line.erase(old_name);
