@@ -175,21 +175,21 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         steps, peak = makar(a, pathlib.Path(name))
     seconds = [s["seconds"] for s in steps]
-    ours = rates(seconds, [s["prepare_seconds"] for s in steps], [s["tokens"] for s in steps], [s["metrics"]["length"] * rows for s in steps])
+    makar_rates = rates(seconds, [s["prepare_seconds"] for s in steps], [s["tokens"] for s in steps], [s["metrics"]["length"] * rows for s in steps])
     shape = f"{a.layers}x{a.width}-{a.prompts}x{a.group}"
-    theirs, memory = None, None
+    peer_rates, memory = None, None
     if not a.no_peer:
         try:
             step_seconds, rollout_seconds, memory = torch_steps(a)
             n = len(step_seconds)
-            theirs = rates(step_seconds, rollout_seconds, [rows * (a.prompt_tokens + a.new_tokens)] * n, [rows * a.new_tokens] * n)
+            peer_rates = rates(step_seconds, rollout_seconds, [rows * (a.prompt_tokens + a.new_tokens)] * n, [rows * a.new_tokens] * n)
         except ImportError:
             print("PyTorch is not installed: only makar is measured", file=sys.stderr)
     for part in ("step", "rollout", "update"):
-        line = {"bench": "alignment", "case": f"grpo-{part}-{shape}", "threads": a.threads or os.cpu_count(), "device": a.device, "ours": ours[part],
-                "unit": "tokens/s", "spread": (max(seconds) - min(seconds)) / statistics.median(seconds), "ours_peak_bytes": peak}
-        if theirs:
-            line |= {"peer": "pytorch", "theirs": theirs[part], "theirs_peak_bytes": memory, "ratio": ours[part] / theirs[part]}
+        line = {"bench": "alignment", "case": f"grpo-{part}-{shape}", "threads": a.threads or os.cpu_count(), "device": a.device, "makar_value": makar_rates[part],
+                "unit": "tokens/s", "spread": (max(seconds) - min(seconds)) / statistics.median(seconds), "makar_peak_bytes": peak}
+        if peer_rates:
+            line |= {"peer": "pytorch", "peer_value": peer_rates[part], "peer_peak_bytes": memory, "ratio": makar_rates[part] / peer_rates[part]}
         print(json.dumps(line))
 
 

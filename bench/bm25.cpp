@@ -85,18 +85,18 @@ int main(int argc, char** argv) {
 
   const auto info = store->collection("c");
   const auto table = ChunkTable::open(*store, *info);
-  SparseIndex ours(*store, *info, *table, {});
+  SparseIndex makar_index(*store, *info, *table, {});
   std::vector<std::vector<std::string>> queries;
   std::vector<std::string> matches;
   for (uint64_t i = 0; i < kQueries; ++i) {
     queries.push_back(query(i));
     matches.push_back(fmt::format("{}", fmt::join(queries.back(), " OR ")));
-    (void)ours.search(queries.back(), 10);  // loads the posting lists
+    (void)makar_index.search(queries.back(), 10);  // loads the posting lists
   }
   size_t a = 0, b = 0;
   int64_t hits = 0;
   std::vector<std::function<void()>> calls = {
-      [&] { hits += static_cast<int64_t>(ours.search(queries[a++ % kQueries], 10)->size()); },
+      [&] { hits += static_cast<int64_t>(makar_index.search(queries[a++ % kQueries], 10)->size()); },
       [&] {
         const std::string& q = matches[b++ % kQueries];
         sqlite3_bind_text(select, 1, q.data(), static_cast<int>(q.size()), SQLITE_STATIC);
@@ -116,13 +116,14 @@ int main(int argc, char** argv) {
   const auto times = o.time(calls, 1);
   for (size_t i = 1; i < times.size(); ++i) {
     Line line{"bm25", "20000 texts, 3 words, best 10", i == 1 ? "sqlite-fts5" : "xapian", "queries/s"};
-    line.ours = 1 / median(times[0].seconds_per_call), line.theirs = 1 / median(times[i].seconds_per_call);
+    line.makar_value = 1 / median(times[0].seconds_per_call),
+    line.peer_value = 1 / median(times[i].seconds_per_call);
     line.spread = spread(times[0].seconds_per_call), line.quiet = times[0].quiet && times[i].quiet;
     if (o.json) {
       line.print_json();
     } else {
-      fmt::print("{}: {:.0f} {}; {} {:.0f}; ratio {:.2f}, spread {:.3f}\n", line.name, line.ours, line.unit,
-                 line.peer, line.theirs, line.ratio(), line.spread);
+      fmt::print("{}: {:.0f} {}; {} {:.0f}; ratio {:.2f}, spread {:.3f}\n", line.name, line.makar_value,
+                 line.unit, line.peer, line.peer_value, line.ratio(), line.spread);
     }
   }
   sqlite3_finalize(insert), sqlite3_finalize(select), sqlite3_close(fts);

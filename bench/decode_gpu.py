@@ -74,7 +74,7 @@ def makar(program, folder, args):
     for line in done.stdout.splitlines():
         result = json.loads(line)
         out[result["case"]] = result
-        print(f"makar {result['case']}: {result['ours']:.0f} tok/s ({100 * result['spread']:.1f} %)", flush=True)
+        print(f"makar {result['case']}: {result['tokens_per_second']:.0f} tok/s ({100 * result['spread']:.1f} %)", flush=True)
     return out
 
 

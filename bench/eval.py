@@ -75,12 +75,12 @@ with tempfile.TemporaryDirectory() as scratch:
 
 for peer in [name for name, times in runs.items() if times][1:]:
     for i, case in enumerate(("wall", "cpu")):
-        ratios = sorted(theirs[i] / ours[i] for ours, theirs in zip(runs["shared prefix"], runs[peer]))
-        ours, theirs = (statistics.median(t[i] for t in runs[name]) for name in ("shared prefix", peer))
-        row = {"bench": "eval", "case": f"mmlu_{o.subject} 5-shot, {o.limit} questions, {case}", "ours": round(ours, 2), "peer": peer,
-               "theirs": round(theirs, 2), "unit": "s", "ratio": round(statistics.median(ratios), 2),
+        ratios = sorted(peer_value[i] / makar_value[i] for makar_value, peer_value in zip(runs["shared prefix"], runs[peer]))
+        makar_value, peer_value = (statistics.median(t[i] for t in runs[name]) for name in ("shared prefix", peer))
+        row = {"bench": "eval", "case": f"mmlu_{o.subject} 5-shot, {o.limit} questions, {case}", "makar_value": round(makar_value, 2), "peer": peer,
+               "peer_value": round(peer_value, 2), "unit": "s", "ratio": round(statistics.median(ratios), 2),
                "spread": [round(ratios[0], 2), round(ratios[-1], 2)]}
-        print(json.dumps(row) if o.json else f"{row['case']}: {row['ours']} s against {row['theirs']} s ({peer}), "
+        print(json.dumps(row) if o.json else f"{row['case']}: {row['makar_value']} s against {row['peer_value']} s ({peer}), "
               f"{row['ratio']} times ({row['spread'][0]} to {row['spread'][1]})")
 print("the samples are bit-identical" if len(samples) == 1 else "SAMPLES DIFFER")
 raise SystemExit(0 if len(samples) == 1 else 1)

@@ -6,7 +6,7 @@ usage: ./dev bench families [--json] [--rounds N] [--threads N] [--width N] [--l
 
 mixture: prefill of 512 tokens; 2 of 8 experts of width F per token, against a dense feed-forward of width 2 F. The ratio is dense
 time over mixture time: 0.77 means that the mixture takes 1.3 times as long.
-mamba, mamba2, decoder: decoding of one sequence; "theirs" is the measured memory bandwidth, the ratio is the share of it that decoding
+mamba, mamba2, decoder: decoding of one sequence; "peer_value" is the measured memory bandwidth, the ratio is the share of it that decoding
 reaches (bytes of weights, states, and cached keys and values per token, divided by the time per token; a state is read and written).
 "of the decoder": the share of mamba divided by the share of a Llama with about the same number of bytes; the median over the rounds.
 """
@@ -139,10 +139,10 @@ def main():
         for name in decode:
             results[name].append(bench(a.makar, paths[name], a.threads, "-p", 0, "-n", 65))
     lines = []
-    rate = {name: [line["ours"] for line in results[name]] for name in results}
+    rate = {name: [line["tokens_per_second"] for line in results[name]] for name in results}
     if prefill:
-        ours, theirs = statistics.median(rate["mixture"]), statistics.median(rate["dense"])
-        lines.append(("mixture of 8, 2 used, pp512", ours, "its active size, dense", theirs, "tok/s", ours / theirs,
+        makar_value, peer_value = statistics.median(rate["mixture"]), statistics.median(rate["dense"])
+        lines.append(("mixture of 8, 2 used, pp512", makar_value, "its active size, dense", peer_value, "tok/s", makar_value / peer_value,
                       spread(rate["mixture"]) + spread(rate["dense"])))
     for name in decode:
         speed = statistics.median(line["bytes_per_s"] for line in results[name])
@@ -150,15 +150,15 @@ def main():
         lines.append((f"{name} tg64", speed / 1e9, "memory", speed / share / 1e9, "GB/s", share, spread(rate[name])))
     for name in [name for name in decode if not name.startswith("decoder")]:
         peer = "decoder" + name[len(name.split()[0]):]
-        ours, theirs = ([line["bytes_per_s"] / 1e9 for line in results[each]] for each in (name, peer))
-        ratios = [x / y for x, y in zip(ours, theirs)]
-        lines.append((f"{name} of the decoder", statistics.median(ours), peer, statistics.median(theirs), "GB/s", statistics.median(ratios), spread(ratios)))
-    for case, ours, peer, theirs, unit, ratio, noise in lines:
+        makar_value, peer_value = ([line["bytes_per_s"] / 1e9 for line in results[each]] for each in (name, peer))
+        ratios = [x / y for x, y in zip(makar_value, peer_value)]
+        lines.append((f"{name} of the decoder", statistics.median(makar_value), peer, statistics.median(peer_value), "GB/s", statistics.median(ratios), spread(ratios)))
+    for case, makar_value, peer, peer_value, unit, ratio, noise in lines:
         if a.json:
-            print(json.dumps({"bench": "families", "case": case, "threads": a.threads, "ours": round(ours, 3), "peer": peer,
-                              "theirs": round(theirs, 3), "unit": unit, "ratio": round(ratio, 3), "spread": round(noise, 3)}), flush=True)
+            print(json.dumps({"bench": "families", "case": case, "threads": a.threads, "makar_value": round(makar_value, 3), "peer": peer,
+                              "peer_value": round(peer_value, 3), "unit": unit, "ratio": round(ratio, 3), "spread": round(noise, 3)}), flush=True)
         else:
-            print(f"{case:<30} {a.threads} threads  ours {ours:>9.2f}  {peer} {theirs:>9.2f} {unit:<5}  {ratio:>5.2f} times  +-{noise * 100:.0f} %")
+            print(f"{case:<30} {a.threads} threads  makar {makar_value:>9.2f}  {peer} {peer_value:>9.2f} {unit:<5}  {ratio:>5.2f} times  +-{noise * 100:.0f} %")
 
 
 if __name__ == "__main__":

@@ -24,11 +24,11 @@ struct GemmBench {
   const std::vector<bench::Blas>& peers;
   std::vector<double> versus_best;  // ratio to the better peer, one per case
 
-  void compare(const std::string& name, double flops, const std::function<void()>& ours,
-               const std::function<void(const bench::Blas&)>& theirs) {
+  void compare(const std::string& name, double flops, const std::function<void()>& run_makar,
+               const std::function<void(const bench::Blas&)>& run_peer) {
     if (!options.wants(name)) return;
-    std::vector<std::function<void()>> calls = {ours};
-    for (const auto& peer : peers) calls.push_back([&theirs, &peer] { theirs(peer); });
+    std::vector<std::function<void()>> calls = {run_makar};
+    for (const auto& peer : peers) calls.push_back([&run_peer, &peer] { run_peer(peer); });
     const auto times = options.time(calls, pool.threads());
     const auto rate = [&](size_t i) { return flops / bench::median(times[i].seconds_per_call) * 1e-9; };
     if (!options.json) fmt::print("{:<24} {:8.1f}", name, rate(0));
@@ -48,7 +48,7 @@ struct GemmBench {
       if (options.json)
         line.print_json();
       else
-        fmt::print(" {:10.1f}", line.theirs);
+        fmt::print(" {:10.1f}", line.peer_value);
     }
     if (worst) versus_best.push_back(worst->ratio());
     if (!options.json && worst)
@@ -151,7 +151,7 @@ int main(int argc, char** argv) {
   const auto peers = bench::load_peers(pool.threads());
   GemmBench run{options, pool, peers, {}};
   if (!options.json) {
-    std::printf("%s, %d threads\n%-24s %8s", cpu().isa, pool.threads(), "GFLOP/s", "ours");
+    std::printf("%s, %d threads\n%-24s %8s", cpu().isa, pool.threads(), "GFLOP/s", "makar");
     for (const auto& peer : peers) std::printf(" %10s", peer.name.c_str());
     std::printf("   vs. the better peer\n");
   }

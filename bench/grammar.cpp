@@ -1,8 +1,8 @@
 // Time of grammar masks with a real vocabulary, one JSON object per line: random documents are generated
 // through the masks, token by token, and the time of mask and accept is divided by the number of tokens.
-//   grammar TOKENIZER [--documents N] [--peer NAME --theirs MICROSECONDS]
-// "ours" is microseconds per token including the cost of filling the caches; "first" is the first document
-// alone, "worst" the slowest single mask.
+//   grammar TOKENIZER [--documents N] [--peer NAME --peer-value MICROSECONDS]
+// "makar_value" is microseconds per token including the cost of filling the caches; "first" is the first
+// document alone, "worst" the slowest single mask.
 #include "infer/grammar/grammar.h"
 
 #include <fmt/format.h>
@@ -89,11 +89,11 @@ MaskTimes generate_document(const Grammar& grammar, const TokenTrie& trie,
 int main(int argc, char** argv) {
   int documents = 20;
   std::string peer = "";
-  double theirs = 0;
+  double peer_value = 0;
   for (int i = 2; i + 1 < argc; i += 2) {
     if (!std::strcmp(argv[i], "--documents")) documents = std::atoi(argv[i + 1]);
     if (!std::strcmp(argv[i], "--peer")) peer = argv[i + 1];
-    if (!std::strcmp(argv[i], "--theirs")) theirs = std::atof(argv[i + 1]);
+    if (!std::strcmp(argv[i], "--peer-value")) peer_value = std::atof(argv[i + 1]);
   }
   if (argc < 2) return fmt::print(stderr, "usage: grammar TOKENIZER [--documents N]\n"), 2;
   const auto tokenizer = Tokenizer::load(argv[1]);
@@ -122,11 +122,11 @@ int main(int argc, char** argv) {
     fmt::print("{}\n", Json{{"bench", "grammar"},
                             {"case", c.name},
                             {"threads", 1},
-                            {"ours", microseconds},
+                            {"makar_value", microseconds},
                             {"peer", peer},
-                            {"theirs", theirs},
+                            {"peer_value", peer_value},
                             {"unit", "us"},
-                            {"ratio", theirs > 0 ? theirs / microseconds : 0.0},
+                            {"ratio", peer_value > 0 ? peer_value / microseconds : 0.0},
                             {"spread", 0.0},
                             {"first", first},
                             {"worst", total.worst * 1e6},

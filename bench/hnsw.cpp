@@ -42,41 +42,41 @@ int main(int argc, char** argv) {
   for (int64_t i = 0; i < queries; ++i)
     query_points.push_back(point(static_cast<uint64_t>(1000000 + i), width));
 
-  Hnsw ours(width, VectorType::kF32, Similarity::kL2);
+  Hnsw makar_index(width, VectorType::kF32, Similarity::kL2);
   hnswlib::L2Space space(static_cast<size_t>(width));
-  hnswlib::HierarchicalNSW<float> theirs(&space, static_cast<size_t>(count), 16, 200, 100);
+  hnswlib::HierarchicalNSW<float> peer_index(&space, static_cast<size_t>(count), 16, 200, 100);
   const double begin = cpu_seconds();
-  for (int64_t i = 0; i < count; ++i) ours.add(i, points[static_cast<size_t>(i)].data());
+  for (int64_t i = 0; i < count; ++i) makar_index.add(i, points[static_cast<size_t>(i)].data());
   const double middle = cpu_seconds();
   for (int64_t i = 0; i < count; ++i)
-    theirs.addPoint(points[static_cast<size_t>(i)].data(), static_cast<size_t>(i));
+    peer_index.addPoint(points[static_cast<size_t>(i)].data(), static_cast<size_t>(i));
   const double end = cpu_seconds();
   std::vector<int64_t> deleted;
   for (int64_t i = 0; i < count; i += 10) deleted.push_back(i);
-  ours.remove(deleted);
+  makar_index.remove(deleted);
   const double removed = cpu_seconds();
-  for (const int64_t i : deleted) theirs.markDelete(static_cast<size_t>(i));
+  for (const int64_t i : deleted) peer_index.markDelete(static_cast<size_t>(i));
   fmt::print(stderr, "built in {:.1f} s, hnswlib {:.1f} s; {} of {} removed in {:.2f} s\n", middle - begin,
              end - middle, deleted.size(), count, removed - end);
 
   std::vector<std::set<int64_t>> exact;
   for (const auto& q : query_points) {
     std::set<int64_t> near;
-    for (const auto& n : ours.scan(q, 10)) near.insert(n.label);
+    for (const auto& n : makar_index.scan(q, 10)) near.insert(n.label);
     exact.push_back(std::move(near));
   }
-  const auto our_recall = [&](size_t ef) {
+  const auto makar_recall = [&](size_t ef) {
     double found = 0;
     for (size_t i = 0; i < query_points.size(); ++i)
-      for (const auto& n : ours.search(query_points[i], 10, ef))
+      for (const auto& n : makar_index.search(query_points[i], 10, ef))
         found += static_cast<double>(exact[i].count(n.label));
     return found / (10.0 * static_cast<double>(queries));
   };
-  const auto their_recall = [&](size_t ef) {
-    theirs.setEf(ef);
+  const auto peer_recall = [&](size_t ef) {
+    peer_index.setEf(ef);
     double found = 0;
     for (size_t i = 0; i < query_points.size(); ++i)
-      for (auto top = theirs.searchKnn(query_points[i].data(), 10); !top.empty(); top.pop())
+      for (auto top = peer_index.searchKnn(query_points[i].data(), 10); !top.empty(); top.pop())
         found += static_cast<double>(exact[i].count(static_cast<int64_t>(top.top().second)));
     return found / (10.0 * static_cast<double>(queries));
   };
@@ -85,21 +85,23 @@ int main(int argc, char** argv) {
     while (ef < 2000 && recall(ef) < 0.99) ef += ef / 4;
     return ef;
   };
-  const size_t our_ef = smallest(our_recall), their_ef = smallest(their_recall);
-  const double our_found = our_recall(our_ef), their_found = their_recall(their_ef);
-  theirs.setEf(their_ef);
+  const size_t makar_ef = smallest(makar_recall), peer_ef = smallest(peer_recall);
+  const double makar_found = makar_recall(makar_ef), peer_found = peer_recall(peer_ef);
+  peer_index.setEf(peer_ef);
   size_t a = 0, b = 0;
-  const auto times = o.time({[&] { ours.search(query_points[a++ % query_points.size()], 10, our_ef); },
-                             [&] { theirs.searchKnn(query_points[b++ % query_points.size()].data(), 10); }},
-                            1);
+  const auto times =
+      o.time({[&] { makar_index.search(query_points[a++ % query_points.size()], 10, makar_ef); },
+              [&] { peer_index.searchKnn(query_points[b++ % query_points.size()].data(), 10); }},
+             1);
   Line line{"hnsw", "20000x128 recall@10>=0.99, 10% deleted", "hnswlib", "queries/s"};
-  line.ours = 1 / median(times[0].seconds_per_call), line.theirs = 1 / median(times[1].seconds_per_call);
+  line.makar_value = 1 / median(times[0].seconds_per_call),
+  line.peer_value = 1 / median(times[1].seconds_per_call);
   line.spread = spread(times[0].seconds_per_call), line.quiet = times[0].quiet && times[1].quiet;
   if (o.json) return line.print_json(), 0;
   fmt::print(
       "{}: {:.0f} {} at ef {} (recall {:.4f}); hnswlib {:.0f} at ef {} (recall {:.4f}); ratio {:.2f}, spread "
       "{:.3f}\n",
-      line.name, line.ours, line.unit, our_ef, our_found, line.theirs, their_ef, their_found, line.ratio(),
-      line.spread);
+      line.name, line.makar_value, line.unit, makar_ef, makar_found, line.peer_value, peer_ef, peer_found,
+      line.ratio(), line.spread);
   return 0;
 }

@@ -80,7 +80,7 @@ class Makar:
     def rates(self, path, threads, sizes):
         def bench(*arguments):
             text, _, _ = run([self.program, "bench", "-m", path, "-t", str(threads), "-r", "1", "--json", *map(str, arguments)])
-            return [json.loads(line)["ours"] for line in text.splitlines()]
+            return [json.loads(line)["tokens_per_second"] for line in text.splitlines()]
 
         pp, tg = bench("-p", sizes.prefill, "-n", sizes.decode + 1, "-b", 1)
         together = bench("-p", 0, "-n", sizes.batched + 1, "-d", sizes.depth, *(x for n in BATCHES for x in ("-b", n)))
@@ -135,10 +135,10 @@ def compare(name, threads, path, sides, sizes, rounds):
             results.setdefault(("start", "s"), {}).setdefault(who, []).append(seconds)
             results.setdefault(("memory", "MB"), {}).setdefault(who, []).append(resident)
     for (case, unit), values in results.items():
-        ours, theirs = (statistics.median(values[who]) for who in sides)
-        yield {"bench": "llama", "case": f"{name} {case}", "threads": threads, "ours": round(ours, 3), "peer": "llama.cpp",
-               "theirs": round(theirs, 3), "unit": unit, "ratio": round(ours / theirs if unit == "tok/s" else theirs / ours, 3),
-               "spread": round(spread(values["ours"]) + spread(values["theirs"]), 3)}
+        makar_value, peer_value = (statistics.median(values[who]) for who in sides)
+        yield {"bench": "llama", "case": f"{name} {case}", "threads": threads, "makar_value": round(makar_value, 3), "peer": "llama.cpp",
+               "peer_value": round(peer_value, 3), "unit": unit, "ratio": round(makar_value / peer_value if unit == "tok/s" else peer_value / makar_value, 3),
+               "spread": round(spread(values["makar"]) + spread(values["peer"]), 3)}
 
 
 def main():
@@ -150,7 +150,7 @@ def main():
     p.add_argument("--only", default="")
     p.add_argument("--models", default=os.path.join(BUILD, "bench-llama"))
     a = p.parse_args()
-    sides = {"ours": Makar(), "theirs": LlamaCpp(peer())}
+    sides = {"makar": Makar(), "peer": LlamaCpp(peer())}
     cases = [(s, t, int(n)) for s in SHAPES for t in TYPES for n in a.threads.split(",") if a.only in f"{s} {t} t{n}"]
     if not cases:
         fail(f"no case contains '{a.only}'")
@@ -161,7 +161,7 @@ def main():
             if a.json:
                 print(json.dumps(line), flush=True)
             else:
-                print(f"{line['case']:<30} {threads} threads  ours {line['ours']:>9.2f}  llama.cpp {line['theirs']:>9.2f} {line['unit']:<5}"
+                print(f"{line['case']:<30} {threads} threads  makar {line['makar_value']:>9.2f}  llama.cpp {line['peer_value']:>9.2f} {line['unit']:<5}"
                       f"  {line['ratio']:>5.2f} times  +-{line['spread'] * 100:.0f} %", flush=True)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The largest batch that trains within a memory budget: `makar pretrain` with checkpointed blocks against a plain GPT in PyTorch
 (Debian's python3-torch). 6 layers, width 384, 6 heads, context 512, the vocabulary of GPT-2. The number of sequences is
-doubled until the peak resident size of the process exceeds the budget, for makar up to `--most` times PyTorch's number.
+doubled until the peak resident size of the process exceeds the budget, for makar up to `--max-multiple` times PyTorch's number.
 
-usage: ./dev bench memory [--json] [--threads N] [--budget MB] [--most N] [--data FILE] [--tokenizer FILE]
+usage: ./dev bench memory [--json] [--threads N] [--budget MB] [--max-multiple N] [--data FILE] [--tokenizer FILE]
 """
 # builds: makar
 import argparse
@@ -48,7 +48,7 @@ def main():
     p.add_argument("--json", action="store_true")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--budget", type=int, default=3000, help="MB")
-    p.add_argument("--most", type=int, default=16, help="largest multiple of the peer's batch")
+    p.add_argument("--max-multiple", "--most", type=int, default=16, help="largest multiple of the peer's batch")
     p.add_argument("--makar", default=os.path.join(HERE, "../build/makar"))
     p.add_argument("--data", default=os.path.join(assets, "train/tinyshakespeare.txt.gz"))
     p.add_argument("--tokenizer", default=os.path.join(assets, "tokenizers/hf/gpt2/tokenizer.json.gz"), help="may be .gz")
@@ -60,7 +60,7 @@ def main():
         return train.pytorch(CASE, a.threads, 0)
     python = train.python_with_torch("memory.py")
     env = dict(os.environ, OMP_NUM_THREADS=str(a.threads))
-    theirs = largest(lambda n: peak_mb([python, os.path.abspath(__file__), "--pytorch", str(n), "--threads", str(a.threads)], env),
+    peer_batch = largest(lambda n: peak_mb([python, os.path.abspath(__file__), "--pytorch", str(n), "--threads", str(a.threads)], env),
                      a.budget, 1 << 20)
     with tempfile.TemporaryDirectory() as folder, (gzip.open if a.tokenizer.endswith(".gz") else open)(a.tokenizer, "rb") as tokenizer:
         with open(folder + "/tokenizer.json", "wb") as plain:
@@ -71,13 +71,13 @@ def main():
                             "--layers", str(layers), "--width", str(width), "--heads", str(heads), "--sequence-len", str(context),
                             "--micro-batch-size", str(sequences), "--max-steps", "2", "--gradient-checkpointing", "--overwrite",
                             "--val-set-size", "0", "--threads", str(a.threads), "-q"], env)
-        ours = largest(makar_peak, a.budget, max(1, theirs[0]) * a.most)
-    line = {"bench": "memory", "threads": a.threads, "budget_mb": a.budget, "context": context, "ours": ours[0], "peer": "pytorch", "theirs": theirs[0],
-            "unit": "sequences", "ratio": ours[0] / max(1, theirs[0]), "ours_peak_mb": ours[1], "theirs_peak_mb": theirs[1],
-            "theirs_next_mb": theirs[2]}
+        makar_batch = largest(makar_peak, a.budget, max(1, peer_batch[0]) * a.max_multiple)
+    line = {"bench": "memory", "threads": a.threads, "budget_mb": a.budget, "context": context, "makar_value": makar_batch[0], "peer": "pytorch", "peer_value": peer_batch[0],
+            "unit": "sequences", "ratio": makar_batch[0] / max(1, peer_batch[0]), "makar_peak_mb": makar_batch[1], "peer_peak_mb": peer_batch[1],
+            "peer_next_mb": peer_batch[2]}
     print(json.dumps(line) if a.json else
-          f"within {a.budget} MB: ours {ours[0]} sequences of {context} ({ours[1]} MB{'' if ours[2] else ', more was not tried'}), "
-          f"PyTorch {theirs[0]} ({theirs[1]} MB; {2 * theirs[0]} take {theirs[2]} MB)")
+          f"within {a.budget} MB: makar {makar_batch[0]} sequences of {context} ({makar_batch[1]} MB{'' if makar_batch[2] else ', more was not tried'}), "
+          f"PyTorch {peer_batch[0]} ({peer_batch[1]} MB; {2 * peer_batch[0]} take {peer_batch[2]} MB)")
 
 
 if __name__ == "__main__":

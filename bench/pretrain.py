@@ -43,18 +43,18 @@ def main():
     if a.pytorch:
         return train.pytorch(CASE, a.threads, a.steps)
     python = train.python_with_torch("pretrain.py")
-    rates = {"ours": [], "theirs": []}
+    rates = {"makar": [], "peer": []}
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(a.rounds):
-            rates["ours"] += [TOKENS / s for s in run_makar(a, folder)]
+            rates["makar"] += [TOKENS / s for s in run_makar(a, folder)]
             command = [python, os.path.abspath(__file__), "--pytorch", "--threads", str(a.threads), "--steps", str(a.steps)]
             done = subprocess.run(command, env=dict(os.environ, OMP_NUM_THREADS=str(a.threads)), check=True, capture_output=True, text=True)
-            rates["theirs"] += [TOKENS / s for s in json.loads(done.stdout)["seconds"]]
-    makar_rate, torch_rate = statistics.median(rates["ours"]), statistics.median(rates["theirs"])
-    q = statistics.quantiles(rates["ours"], n=4)
-    line = {"bench": "pretrain", "case": CASE, "threads": a.threads, "ours": round(makar_rate, 1), "peer": "pytorch", "theirs": round(torch_rate, 1),
+            rates["peer"] += [TOKENS / s for s in json.loads(done.stdout)["seconds"]]
+    makar_rate, torch_rate = statistics.median(rates["makar"]), statistics.median(rates["peer"])
+    q = statistics.quantiles(rates["makar"], n=4)
+    line = {"bench": "pretrain", "case": CASE, "threads": a.threads, "makar_value": round(makar_rate, 1), "peer": "pytorch", "peer_value": round(torch_rate, 1),
             "unit": "tok/s", "ratio": round(makar_rate / torch_rate, 3), "spread": round((q[2] - q[0]) / 2 / makar_rate, 3)}
-    print(json.dumps(line) if a.json else f"{CASE}: ours {makar_rate:.0f} tok/s, PyTorch {torch_rate:.0f} tok/s, {makar_rate / torch_rate:.2f} times")
+    print(json.dumps(line) if a.json else f"{CASE}: makar {makar_rate:.0f} tok/s, PyTorch {torch_rate:.0f} tok/s, {makar_rate / torch_rate:.2f} times")
 
 
 if __name__ == "__main__":

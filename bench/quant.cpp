@@ -38,8 +38,9 @@ struct QuantBench {
     if (options.json)
       line.print_json();
     else
-      fmt::print("{:<28} {:8.1f} {:<5} {:5.0f} % of {} {:.1f}  +-{:.0f} %{}\n", name, line.ours, unit,
-                 line.ratio() * 100, peer, line.theirs, line.spread * 100, line.quiet ? "" : " disturbed");
+      fmt::print("{:<28} {:8.1f} {:<5} {:5.0f} % of {} {:.1f}  +-{:.0f} %{}\n", name, line.makar_value, unit,
+                 line.ratio() * 100, peer, line.peer_value, line.spread * 100,
+                 line.quiet ? "" : " disturbed");
     std::fflush(stdout);
   }
 };
@@ -68,19 +69,19 @@ void run_case(const QuantBench& run, DType type, int64_t m, int64_t n, int64_t k
   for (int64_t i = 0; i < x.count(); ++i)
     x.f32()[i] = static_cast<float>(rng.normal(static_cast<uint64_t>(i)));
   size_t next = 0;
-  const auto ours = [&] {
+  const auto run_product = [&] {
     next = (next + 1) % packed.size();
     gemm(run.pool, m, {x.f32(), DType::kF32, k, 1}, packed[next], {y.f32(), n});
   };
   if (m == 1)
     return run.report(name, "GB/s", "memory", static_cast<double>(bytes) * 1e-9,
                       static_cast<double>(run.stream.bytes()) * 1e-9,
-                      run.time({ours, [&] { run.stream(); }}));
+                      run.time({run_product, [&] { run.stream(); }}));
   const double work = 2e-9 * static_cast<double>(m * n * k);
   if (!cpu().peak_int8) return;
   double peak_work = 0;
   const auto peak = [&] { peak_work = run_peak(run.pool, cpu().peak_int8) * 1e-9; };
-  const auto times = run.time({ours, peak});
+  const auto times = run.time({run_product, peak});
   run.report(name, "GOP/s", "peak", work, peak_work, times);
 }
 

@@ -23,19 +23,20 @@ void busy(double us) {
 }
 
 void report(const std::string& name, int threads, const std::vector<bench::Times>& times, bool json) {
-  const double ours = bench::median(times[0].seconds_per_call) * 1e6,
-               theirs = bench::median(times[1].seconds_per_call) * 1e6;
+  const double makar_value = bench::median(times[0].seconds_per_call) * 1e6,
+               peer_value = bench::median(times[1].seconds_per_call) * 1e6;
   const double spread = bench::spread(times[0].seconds_per_call) + bench::spread(times[1].seconds_per_call);
   const bool quiet = times[0].quiet && times[1].quiet;
   if (json)
     std::printf(
-        "{\"bench\":\"regions\",\"case\":\"%s\",\"threads\":%d,\"ours\":%.2f,\"peer\":\"openmp\","
-        "\"theirs\":%.2f,"
+        "{\"bench\":\"regions\",\"case\":\"%s\",\"threads\":%d,\"makar_value\":%.2f,\"peer\":\"openmp\","
+        "\"peer_value\":%.2f,"
         "\"unit\":\"us\",\"ratio\":%.3f,\"spread\":%.3f,\"quiet\":%s}\n",
-        name.c_str(), threads, ours, theirs, theirs / ours, spread, quiet ? "true" : "false");
+        name.c_str(), threads, makar_value, peer_value, peer_value / makar_value, spread,
+        quiet ? "true" : "false");
   else
-    std::printf("%-12s %d threads: ours %.2f us, OpenMP %.2f us (ratio %.2f)%s\n", name.c_str(), threads,
-                ours, theirs, theirs / ours, quiet ? "" : " disturbed");
+    std::printf("%-12s %d threads: makar %.2f us, OpenMP %.2f us (ratio %.2f)%s\n", name.c_str(), threads,
+                makar_value, peer_value, peer_value / makar_value, quiet ? "" : " disturbed");
   std::fflush(stdout);
 }
 

@@ -46,15 +46,16 @@ inline std::optional<int> parse(RunOptions& o, const std::string& program, const
 struct Line {
   std::string bench, name, peer, unit;
   int threads = 1;
-  double ours = 0, theirs = 0, spread = 0;
+  double makar_value = 0, peer_value = 0, spread = 0;
   bool quiet = true;
 
-  double ratio() const { return ours / theirs; }
+  double ratio() const { return makar_value / peer_value; }
   void print_json() const {
     fmt::print(
-        "{{\"bench\":\"{}\",\"case\":\"{}\",\"threads\":{},\"ours\":{:.2f},\"peer\":\"{}\",\"theirs\":{:.2f},"
+        "{{\"bench\":\"{}\",\"case\":\"{}\",\"threads\":{},\"makar_value\":{:.2f},\"peer\":\"{}\",\"peer_"
+        "value\":{:.2f},"
         "\"unit\":\"{}\",\"ratio\":{:.3f},\"spread\":{:.3f},\"quiet\":{}}}\n",
-        bench, name, threads, ours, peer, theirs, unit, ratio(), spread, quiet);
+        bench, name, threads, makar_value, peer, peer_value, unit, ratio(), spread, quiet);
   }
 };
 

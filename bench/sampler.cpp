@@ -72,16 +72,16 @@ int main() {
           {[&] { sink += *sampler.next(logits, tokens, index++); },
            [&] { sink += sample_with_full_sort(logits, 0.8, o.top_p, rng.uniform_double(index++)); }},
           5, 0.02, 0, true);
-      const double ours = bench::median(times[0].seconds_per_call) * 1e6,
-                   theirs = bench::median(times[1].seconds_per_call) * 1e6;
+      const double makar_value = bench::median(times[0].seconds_per_call) * 1e6,
+                   peer_value = bench::median(times[1].seconds_per_call) * 1e6;
       fmt::print("{}\n", Json{{"bench", "sampler"},
                               {"case", fmt::format("{}, logits of spread {}", c.name, scale)},
                               {"threads", 1},
-                              {"ours", ours},
+                              {"makar_value", makar_value},
                               {"peer", "full sort"},
-                              {"theirs", theirs},
+                              {"peer_value", peer_value},
                               {"unit", "us"},
-                              {"ratio", theirs / ours},
+                              {"ratio", peer_value / makar_value},
                               {"spread", bench::spread(times[0].seconds_per_call)}}
                              .dump());
     }

@@ -162,11 +162,11 @@ def measure(server, streams, rng, seconds):
 
 def lines(case, threads, results):
     for what, values in results.items():
-        a, b = (statistics.median(values[who]) for who in ("ours", "theirs"))
+        a, b = (statistics.median(values[who]) for who in ("makar", "peer"))
         unit = {"tok/s": "tok/s", "memory": "MB"}.get(what, "s")
-        yield {"bench": "serve", "case": f"{case} {what}".replace(" tok/s", ""), "threads": threads, "ours": round(a, 3),
-               "peer": "llama-server", "theirs": round(b, 3), "unit": unit, "ratio": round(a / b if unit == "tok/s" else b / a, 3),
-               "spread": round(spread(values["ours"]) + spread(values["theirs"]), 3)}
+        yield {"bench": "serve", "case": f"{case} {what}".replace(" tok/s", ""), "threads": threads, "makar_value": round(a, 3),
+               "peer": "llama-server", "peer_value": round(b, 3), "unit": unit, "ratio": round(a / b if unit == "tok/s" else b / a, 3),
+               "spread": round(spread(values["makar"]) + spread(values["peer"]), 3)}
 
 
 def equal_requests(server, count, rng):
@@ -202,10 +202,10 @@ def main():
         if a.json:
             print(json.dumps(line), flush=True)
         else:
-            print(f"{line['case']:<30} {line['threads']} threads  ours {line['ours']:>9.3f}  {line['peer']} {line['theirs']:>9.3f} "
+            print(f"{line['case']:<30} {line['threads']} threads  makar {line['makar_value']:>9.3f}  {line['peer']} {line['peer_value']:>9.3f} "
                   f"{line['unit']:<5}  {line['ratio']:>5.2f} times  +-{line['spread'] * 100:.0f} %", flush=True)
 
-    sides = {"ours": start_makar(paths["110m", "q8_0"], a.threads, max(counts)), "theirs": start_llama(paths["110m", "q8_0"], a.threads, max(counts))}
+    sides = {"makar": start_makar(paths["110m", "q8_0"], a.threads, max(counts)), "peer": start_llama(paths["110m", "q8_0"], a.threads, max(counts))}
     try:
         for side in sides.values():
             measure(side, min(counts), rng, 0)  # warm-up
@@ -220,7 +220,7 @@ def main():
         peak = {"memory": {who: [side.resident()] for who, side in sides.items()}}
         for line in lines(f"110m q8_0 {max(counts)} streams", a.threads, peak):
             print_line(line)
-        distinct = equal_requests(sides["ours"], 100 if a.quick else 1000, rng)
+        distinct = equal_requests(sides["makar"], 100 if a.quick else 1000, rng)
         if distinct != [1, 1]:
             fail(f"equal requests gave {distinct[0]} different greedy and {distinct[1]} different sampled texts; expected one of each")
         print("equal requests: one greedy and one sampled text", file=sys.stderr)
@@ -229,7 +229,7 @@ def main():
             side.stop()
     results = {"start": {}, "memory": {}}
     for _ in range(a.rounds):
-        for who, begin in (("ours", start_makar), ("theirs", start_llama)):
+        for who, begin in (("makar", start_makar), ("peer", start_llama)):
             side = begin(paths["1.1b", "q8_0"], a.threads, 4)
             run_streams(side, [body_of(rng)])
             results["start"].setdefault(who, []).append(side.start)

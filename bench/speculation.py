@@ -52,7 +52,7 @@ def main():
     for draft_max in a.draft_max:
         rate, _, answers = measure("--model-draft", a.draft, "--draft-max", str(draft_max))
         drafted, accepted = (sum(x["usage"][key] for x in answers) for key in ("drafted", "accepted"))
-        print(json.dumps({"bench": "speculation", "case": f"draft-max-{draft_max}", "threads": a.threads, "device": a.device, "ours": rate, "peer": "without a draft", "theirs": plain,
+        print(json.dumps({"bench": "speculation", "case": f"draft-max-{draft_max}", "threads": a.threads, "device": a.device, "makar_value": rate, "peer": "without a draft", "peer_value": plain,
                           "unit": "tokens/s", "ratio": rate / plain, "spread": spread, "accepted": accepted / max(1, drafted),
                           "identical": [x["answers"][0]["text"] for x in answers] == texts}), flush=True)
 

@@ -102,24 +102,24 @@ def main():
     for case in a.cases.split(","):
         _, _, _, context, sequences, _ = CASES[case]
         tokens = context * sequences
-        rates = {"ours": [], "theirs": []}
+        rates = {"makar": [], "peer": []}
         peak = {}
         for _ in range(a.rounds):  # alternating, so that noise affects both alike
-            for who, command in (("ours", [a.program, "--case", case, "--threads", str(a.threads), "--steps", str(a.steps)]),
-                                 ("theirs", [python, os.path.abspath(__file__), "--pytorch", case, "--threads", str(a.threads), "--steps", str(a.steps)])):
+            for who, command in (("makar", [a.program, "--case", case, "--threads", str(a.threads), "--steps", str(a.steps)]),
+                                 ("peer", [python, os.path.abspath(__file__), "--pytorch", case, "--threads", str(a.threads), "--steps", str(a.steps)])):
                 result = json.loads(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
                 rates[who] += [tokens / s for s in result["seconds"]]
                 peak[who] = result["peak_mb"]
-        ours, theirs = statistics.median(rates["ours"]), statistics.median(rates["theirs"])
-        q = statistics.quantiles(rates["ours"], n=4) if len(rates["ours"]) > 1 else [ours] * 3
-        line = {"bench": "train", "case": case, "threads": a.threads, "ours": round(ours, 1), "peer": "pytorch", "theirs": round(theirs, 1),
-                "unit": "tok/s", "ratio": round(ours / theirs, 3), "spread": round((q[2] - q[0]) / 2 / ours, 3),
-                "ours_peak_mb": peak["ours"], "theirs_peak_mb": peak["theirs"]}
+        makar_value, peer_value = statistics.median(rates["makar"]), statistics.median(rates["peer"])
+        q = statistics.quantiles(rates["makar"], n=4) if len(rates["makar"]) > 1 else [makar_value] * 3
+        line = {"bench": "train", "case": case, "threads": a.threads, "makar_value": round(makar_value, 1), "peer": "pytorch", "peer_value": round(peer_value, 1),
+                "unit": "tok/s", "ratio": round(makar_value / peer_value, 3), "spread": round((q[2] - q[0]) / 2 / makar_value, 3),
+                "makar_peak_mb": peak["makar"], "peer_peak_mb": peak["peer"]}
         if a.json:
             print(json.dumps(line), flush=True)
         else:
-            print(f"{case}: ours {ours:.0f} tok/s, PyTorch {theirs:.0f} tok/s, {ours / theirs:.2f} times; "
-                  f"peak memory {peak['ours']} MB against {peak['theirs']} MB", flush=True)
+            print(f"{case}: makar {makar_value:.0f} tok/s, PyTorch {peer_value:.0f} tok/s, {makar_value / peer_value:.2f} times; "
+                  f"peak memory {peak['makar']} MB against {peak['peer']} MB", flush=True)
 
 
 if __name__ == "__main__":

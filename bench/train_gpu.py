@@ -87,10 +87,10 @@ def main():
         return pytorch(a.pytorch, a.steps)
     for case in a.cases.split(","):
         _, _, _, context, sequences, _ = CASES[case]
-        ours = [*a.program.split(), "--case", case, "--steps", str(a.steps), "--device", "cuda", "--activations", "bf16"]
-        theirs = [sys.executable, os.path.abspath(__file__), "--pytorch", case, "--steps", str(a.steps)]
+        makar_command = [*a.program.split(), "--case", case, "--steps", str(a.steps), "--device", "cuda", "--activations", "bf16"]
+        peer_command = [sys.executable, os.path.abspath(__file__), "--pytorch", case, "--steps", str(a.steps)]
         rates = {}
-        for who, command in [("makar", ours)] + ([] if a.no_peer else [("pytorch", theirs)]):
+        for who, command in [("makar", makar_command)] + ([] if a.no_peer else [("pytorch", peer_command)]):
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode:
                 print(f"{case}: {who} failed: {done.stderr[-600:]}", flush=True)

@@ -50,14 +50,14 @@ def main():
         a.wordsim = f"{folder}/wordsim"
         max_ngram, buckets = (6, 200000) if a.subwords else (0, 0)
         for method in a.methods.split(","):
-            theirs, ours = f"{folder}/fasttext", f"{folder}/makar.vec"
+            peer_file, makar_file = f"{folder}/fasttext", f"{folder}/makar.vec"
             results, files = {}, {}
             if a.fasttext:
-                results["fastText"] = timed(a.fasttext, method, "-input", a.text, "-output", theirs, "-dim", 100, "-ws", 5, "-neg", 5, "-epoch", a.epochs,
+                results["fastText"] = timed(a.fasttext, method, "-input", a.text, "-output", peer_file, "-dim", 100, "-ws", 5, "-neg", 5, "-epoch", a.epochs,
                                             "-minCount", 5, "-minn", 3, "-maxn", max_ngram, "-bucket", buckets, "-t", 0.001, "-lr", 0.05, "-thread", a.threads)
-                files["fastText"] = theirs + (".bin" if a.subwords else ".vec")
+                files["fastText"] = peer_file + (".bin" if a.subwords else ".vec")
             for mode, flags in (("deterministic", []), ("fast", ["--fast"])):
-                files[mode] = f"{ours}.{mode}"
+                files[mode] = f"{makar_file}.{mode}"
                 if a.subwords:
                     flags = [*flags, "--maxn", max_ngram, "--bucket", buckets, "--format", "fasttext"]
                 results[mode] = timed(a.makar, "vectors", "train", a.text, "--method", method, "-o", files[mode], "-t", a.threads, "--epochs", a.epochs, "-q", *flags)
@@ -69,8 +69,8 @@ def main():
                 analogies = evaluate(a, files[mode], "--analogies", f"{a.wordsim}/questions-words.txt")
                 scores["analogies"], scores["analogy_questions"] = round(analogies["accuracy"], 4), analogies["questions"]
                 (cpu, wall), peer = results[mode], results.get("fastText", (None,))[0]
-                row = {"bench": "vectors", "case": f"{method} {mode}{' subwords' if a.subwords else ''}", "threads": a.threads, "ours": round(cpu, 2), "peer": "fastText",
-                       "theirs": peer and round(peer, 2), "unit": "cpu seconds", "ratio": peer and round(peer / cpu, 2), "spread": None,
+                row = {"bench": "vectors", "case": f"{method} {mode}{' subwords' if a.subwords else ''}", "threads": a.threads, "makar_value": round(cpu, 2), "peer": "fastText",
+                       "peer_value": peer and round(peer, 2), "unit": "cpu seconds", "ratio": peer and round(peer / cpu, 2), "spread": None,
                        "wall_seconds": round(wall, 1), **scores}
                 print(json.dumps(row) if a.json else f"{row['case']:<24} {cpu:7.2f} cpu s {wall:7.1f} s  ratio {row['ratio']}  {scores}", flush=True)
 

@@ -100,7 +100,7 @@ def compare(args, case, text, threads, npm):
     source, converted = prepare(case)
     path = texts.text(text, DATA)
     size = os.path.getsize(path)
-    commands = {"ours": [f"{BUILD}/bench_tokenizer_ours", source if case == "unigram" else converted, path, str(threads)]}
+    commands = {"makar": [f"{BUILD}/bench_tokenizer_makar", source if case == "unigram" else converted, path, str(threads)]}
     for peer, name in CASES[case][1].items():
         if peer == "sentencepiece":
             commands[peer] = [f"{BUILD}/bench_tokenizer_sentencepiece", source, path, str(threads)]
@@ -140,7 +140,7 @@ def compare_repeats(args, case):
             if not os.path.exists(path):
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(character * (kib * 1024 // len(character.encode())))
-            side = Side("ours", [f"{BUILD}/bench_tokenizer_ours", source if case == "unigram" else converted, path, "1"], 1)
+            side = Side("makar", [f"{BUILD}/bench_tokenizer_makar", source if case == "unigram" else converted, path, "1"], 1)
             for _ in range(args.rounds):
                 side.go(1e6, True)
             side.close()

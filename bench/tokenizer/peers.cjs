@@ -1,4 +1,4 @@
-// The npm peers of the tokenizer benchmark; the protocol is that of ours.cpp.
+// The npm peers of the tokenizer benchmark; the protocol is that of makar.cpp.
 //   node peers.cjs PEER TOKENIZER TEXT THREADS   PEER: tiktoken, gpt-tokenizer, hf, hf-js
 //   node peers.cjs train FOLDER TEXT             the Hugging Face trainer, 30,000 tokens, the only size it offers
 // TOKENIZER is an encoding's name for the first two, a tokenizer.json for the others. Each thread is a worker

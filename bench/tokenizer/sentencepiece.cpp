@@ -1,5 +1,5 @@
 // SentencePiece's program of the tokenizer benchmark (its own C++ library); arguments and output as in
-// ours.cpp.
+// makar.cpp.
 #include <sentencepiece_processor.h>
 
 #include <cstdio>

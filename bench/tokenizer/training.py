@@ -78,19 +78,19 @@ def timed_until(command, threads, tokens):
 def compare(args, threads, npm):
     text = texts.text("english", DATA)
     with tempfile.TemporaryDirectory() as folder:
-        def ours(kind, vocab, pipeline, memory_mb):
-            return [f"{BUILD}/makar", "tokenizer", "train", text, "-o", f"{folder}/ours", "--model-type", kind, "--vocab-size", str(vocab),
+        def train_makar(kind, vocab, pipeline, memory_mb):
+            return [f"{BUILD}/makar", "tokenizer", "train", text, "-o", f"{folder}/makar", "--model-type", kind, "--vocab-size", str(vocab),
                     "--pipeline", pipeline, "--max-memory", f"{memory_mb}M", "--threads", str(threads), "--quiet"]
         hf = ["node", f"{HERE}/peers.cjs", "train", f"{folder}/hf", text] if npm else None
         rows = [("train bpe 8k", "hf", ("bpe", 8000, "byte-level", 64), hf, lambda c: timed_until(c, threads, 8000)),
                 ("train bpe 30k", "hf", ("bpe", 30000, "byte-level", 64), hf, lambda c: timed(c, threads)),
                 ("train bpe 8k", "spm_train", ("bpe", 8000, "byte-level", 64), spm_train("bpe", text, f"{folder}/spm", threads), lambda c: timed(c, threads)),
                 ("train unigram 8k", "spm_train", ("unigram", 8000, "metaspace", 512), spm_train("unigram", text, f"{folder}/spm", threads), lambda c: timed(c, threads))]
-        for case, peer, options, theirs, clock in rows:
-            if not theirs or not shutil.which(theirs[0]):
+        for case, peer, options, train_peer, clock in rows:
+            if not train_peer or not shutil.which(train_peer[0]):
                 print(f"tokenize: {peer} is not installed: {case} is skipped", file=sys.stderr)
                 continue
-            rounds = [(timed(ours(*options), threads), clock(theirs)) for _ in range(args.rounds)]
+            rounds = [(timed(train_makar(*options), threads), clock(train_peer)) for _ in range(args.rounds)]
             if any(a is None or b is None for a, b in rounds):
                 print(f"tokenize: {case} failed", file=sys.stderr)
                 continue

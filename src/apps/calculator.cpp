@@ -25,7 +25,7 @@ int64_t bits_of(const cpp_int& value) {
 int64_t bits_of(const cpp_rational& value) {
   return std::max(bits_of(numerator(value)), bits_of(denominator(value)));
 }
-bool is_whole(const cpp_rational& value) { return denominator(value) == 1; }
+bool is_integer(const cpp_rational& value) { return denominator(value) == 1; }
 
 cpp_int floor_of(const cpp_rational& value) {
   cpp_int quotient, remainder;
@@ -46,7 +46,7 @@ std::string decimals(const cpp_rational& value, unsigned digits) {
 }
 
 std::string text_of(const cpp_rational& value) {
-  if (is_whole(value)) return numerator(value).str();
+  if (is_integer(value)) return numerator(value).str();
   cpp_int remaining = denominator(value);
   unsigned twos = 0, fives = 0;
   for (; remaining % 2 == 0 && twos <= kMaxDecimals; ++twos) remaining /= 2;
@@ -138,7 +138,7 @@ class Parser {
     MAKAR_TRY(cpp_rational base, postfix(depth));
     if (!take("**") && !take("^")) return base;
     MAKAR_TRY(const cpp_rational exponent, sign(depth + 1));  // right to left
-    if (!is_whole(exponent)) return problem("an exponent must be a whole number; use sqrt for roots");
+    if (!is_integer(exponent)) return problem("an exponent must be an integer; use sqrt for roots");
     if (base == 0 && exponent < 0) return problem("division by zero");
     const cpp_int size = abs(numerator(exponent));
     if (base == 0 || base == 1 || base == -1)
@@ -153,7 +153,7 @@ class Parser {
   Result<cpp_rational> postfix(int depth) {
     MAKAR_TRY(cpp_rational value, primary(depth));
     while (take("!")) {
-      if (!is_whole(value) || value < 0) return problem("a factorial needs a whole number from 0");
+      if (!is_integer(value) || value < 0) return problem("a factorial needs an integer from 0");
       if (value > kMaxFactorial) return problem("the factorial is too large");
       cpp_int out = 1;
       for (unsigned i = 2; i <= numerator(value).convert_to<unsigned>(); ++i) out *= i;
@@ -255,14 +255,14 @@ class Parser {
     if (name == "gcd") {
       cpp_int out = 0;
       for (const cpp_rational& value : values) {
-        if (!is_whole(value)) return problem("gcd needs whole numbers");
+        if (!is_integer(value)) return problem("gcd needs integers");
         out = gcd(out, numerator(value));
       }
       return cpp_rational(out);
     }
     if (name == "round") {
       cpp_rational places = values.size() > 1 ? values[1] : cpp_rational(0);
-      if (!is_whole(places) || places < 0 || places > kMaxDecimals)
+      if (!is_integer(places) || places < 0 || places > kMaxDecimals)
         return problem("round(x, n) needs n from 0 to 60");
       const cpp_int scale = power_of_ten(numerator(places).convert_to<unsigned>());
       const cpp_rational size = first < 0 ? cpp_rational(-first) : first;

@@ -38,7 +38,7 @@ Result<McpMessage> read_mcp_message(const std::string& line) {
   McpMessage out;
   out.id = json.value("id", Json());
   if (!out.id.is_null() && !out.id.is_string() && !out.id.is_number_integer())
-    return error_at("id", "expected a text or a whole number");
+    return error_at("id", "expected a text or an integer");
   const Json method = json.value("method", Json());
   if (!method.is_null() && !method.is_string()) return error_at("method", "expected a text");
   if (method.is_string()) out.method = method.get<std::string>();

@@ -92,7 +92,7 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
       fmt::format("SELECT {} FROM (\n{}\n) AS answer ({}) LIMIT {}", values, sql, names, limits.rows + 1),
       deadline, ignored, [&](const std::vector<Postgres::Cell>& row) {
         if (static_cast<int64_t>(out.rows.size()) >= limits.rows || bytes > limits.bytes) {
-          out.more = true;
+          out.truncated = true;
           return false;
         }
         auto& cells = out.rows.emplace_back();

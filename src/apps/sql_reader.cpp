@@ -233,7 +233,7 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
     if (code == SQLITE_DONE) return out;
     if (code != SQLITE_ROW) return failed();
     if (static_cast<int64_t>(out.rows.size()) >= limits.rows) {
-      out.more = true;
+      out.truncated = true;
       return out;
     }
     auto& row = out.rows.emplace_back();
@@ -244,7 +244,7 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
       if (out.rows.size() == 1)
         return error_of(Error::Kind::kLimit, "SQL", "a row has more than {} bytes", limits.bytes);
       out.rows.pop_back();
-      out.more = true;
+      out.truncated = true;
       return out;
     }
   }

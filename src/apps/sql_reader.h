@@ -23,7 +23,7 @@ struct SqlLimits {
 struct SqlResult {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;  // as text; NULL is "NULL"
-  bool more = false;                           // the limit cut rows off
+  bool truncated = false;                      // the limit cut rows off
 };
 
 struct SqlTable {

@@ -36,7 +36,7 @@ bool is_ordered(const std::string& sql) {
 }  // namespace
 
 bool same_rows(const SqlResult& a, const SqlResult& b, bool in_order) {
-  return a.columns.size() == b.columns.size() && a.more == b.more &&
+  return a.columns.size() == b.columns.size() && a.truncated == b.truncated &&
          normalized_rows(a, in_order) == normalized_rows(b, in_order);
 }
 

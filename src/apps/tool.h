@@ -26,7 +26,7 @@ struct Tool {
 };
 
 // Whether the input has what the schema requires: properties by name, required ones, and types of texts,
-// numbers, whole numbers and booleans. Errors name the field.
+// numbers, integers and booleans. Errors name the field.
 Status check_input(const Json& schema, const Json& input);
 
 // The schema of an object with one required text property.

@@ -20,7 +20,7 @@ constexpr int64_t kMaxRows = 50, kMaxOutputBytes = 20000;
 std::string rows_text(const SqlResult& result) {
   std::string out = fmt::format("{}\n", fmt::join(result.columns, " | "));
   for (const auto& row : result.rows) out += fmt::format("{}\n", fmt::join(row, " | "));
-  return out + fmt::format("({} rows{})", result.rows.size(), result.more ? ", and more" : "");
+  return out + fmt::format("({} rows{})", result.rows.size(), result.truncated ? ", and more" : "");
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ void TraceFile::end(const AgentTrace& trace) {
 
 std::optional<Json> TraceFile::ask(Json request, double seconds) {
   request["number"] = ++requests_;
-  add({{"ask", std::move(request)}});
+  add({{"request", std::move(request)}});
   const auto deadline =
       std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
   const std::string answer = fmt::format("{}.answer-{}.json", name_, requests_);
@@ -65,7 +65,7 @@ std::optional<Json> TraceFile::ask(Json request, double seconds) {
       const auto text = read_file(answer, kMaxAnswerBytes);
       const auto reply = text.ok() ? parse_json(*text, answer) : Result<Json>(text.error());
       if (!reply.ok() || !reply->is_object()) return std::nullopt;
-      add({{"said", {{"number", requests_}, {"answer", *reply}}}});
+      add({{"reply", {{"number", requests_}, {"answer", *reply}}}});
       return *reply;
     }
     std::this_thread::sleep_for(kPollInterval);

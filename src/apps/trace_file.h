@@ -1,7 +1,6 @@
 // A file with the trace of an agent. The page of `makar serve` shows it during the run, and a person may
 // answer questions of the agent there. One JSON object per line: {"question", "mode"}, {"plan"}, {"step"},
-// {"ask"}, {"said"},
-// {"end"}.
+// {"request"}, {"reply"}, {"end"}.
 #pragma once
 #include <optional>
 #include <string>

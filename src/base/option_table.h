@@ -83,10 +83,10 @@ Result<bool> read_table(T& target, std::span<const TableOption<T>> table, const 
       target.*(*field) = value.get<double>();
       return true;
     }
-    // Whole numbers may be written 40 or 40.0.
+    // Integers may be written 40 or 40.0.
     const double number = value.get<double>();
     if (!value.is_number_integer() && (std::floor(number) != number || std::fabs(number) > 0x1p53))
-      return error_at(key, "expects a whole number, got {}", value.dump());
+      return error_at(key, "expects an integer, got {}", value.dump());
     const int64_t integer = value.is_number_integer() ? value.get<int64_t>() : static_cast<int64_t>(number);
     if (auto* field = std::get_if<int64_t T::*>(&option.field)) target.*(*field) = integer;
     if (auto* field = std::get_if<uint64_t T::*>(&option.field))

@@ -102,7 +102,7 @@ Status Options::assign(Option& option, const std::string& text, const std::strin
     return error_at(name, "expects on or off, got '{}'", text);
   }
   if (auto** v = std::get_if<int64_t*>(&option.target)) {
-    if (!parse_number(text, **v)) return error_at(name, "expects a whole number, got '{}'", text);
+    if (!parse_number(text, **v)) return error_at(name, "expects an integer, got '{}'", text);
   } else if (auto** d = std::get_if<double*>(&option.target)) {
     if (!parse_number(text, **d)) return error_at(name, "expects a number, got '{}'", text);
   } else if (auto** s = std::get_if<std::string*>(&option.target)) {

@@ -195,8 +195,7 @@ class BenchReport {
       fmt::print("{}\n", Json{{"bench", "model"},
                               {"case", name},
                               {"threads", device_.threads()},
-                              {"ours", f.mean},
-                              {"unit", "tok/s"},
+                              {"tokens_per_second", f.mean},
                               {"spread", f.deviation / f.mean},
                               {key, rate},
                               {"of_limit", share}}

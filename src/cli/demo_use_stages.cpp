@@ -41,7 +41,7 @@ Result<double> decode_speed(DemoRun& demo, const std::string& model) {
   MAKAR_CHECK_OK(demo.makar_threads({"bench", demo.path(model), "-p", "0", "-n", "128", "-b", "1", "--json"},
                                     &out, false));
   MAKAR_TRY(const Json figures, parse_json(out.substr(0, out.find('\n')), "makar bench"));
-  return figures.value("ours", 0.0);
+  return figures.value("tokens_per_second", 0.0);
 }
 
 // A free port of this machine, from `first` on.

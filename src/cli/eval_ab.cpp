@@ -96,13 +96,14 @@ int run_eval_ab(const std::vector<std::string>& arguments) {
       "makar eval ab -m MODEL --tasks piqa --doc-to-text 'Goal: {{goal}} How?' --data DIR --limit 200");
   c.declare_tasks(options);
   options.group("Second prompt");
-  options.add("--with", &c.second, "the second task, a name or a file, on the same data", "NAME");
-  options.add("--doc-to-text", &c.text, "instead of --with: the first task with this question template",
-              "TEMPLATE");
-  options.add("--description", &c.description, "instead of --with: the first task with this description",
-              "TEXT");
+  options.add("--second-task --with", &c.second, "the second task, a name or a file, on the same data",
+              "NAME");
+  options.add("--doc-to-text", &c.text,
+              "instead of --second-task: the first task with this question template", "TEMPLATE");
+  options.add("--description", &c.description,
+              "instead of --second-task: the first task with this description", "TEXT");
   options.add("--shots", &c.shots,
-              "instead of --with: the first task with this many examples; -1 for its own number", "N");
+              "instead of --second-task: the first task with this many examples; -1 for its own number", "N");
   options.group("Tests");
   options.add("--resamples", &c.resample.resamples, "resamples of the paired bootstrap", "N");
   options.add("--level", &c.level, "p-value below which a lower score is a regression", "P");
@@ -122,8 +123,8 @@ int run_eval_ab(const std::vector<std::string>& arguments) {
   if (!(c.level > 0 && c.level < 1))
     return report(error_at("--level", "must be between 0 and 1, got {}", c.level)), 2;
   if (!c.second.empty() && (!c.text.empty() || !c.description.empty() || c.shots >= 0))
-    return report(
-               error_at("--with", "names a whole task; leave out --doc-to-text, --description and --shots")),
+    return report(error_at("--second-task",
+                           "names a whole task; leave out --doc-to-text, --description and --shots")),
            2;
   const auto tasks = find_tasks(c);
   if (!tasks.ok()) return report(tasks.error()), 2;

@@ -18,7 +18,7 @@ void JudgeCommand::declare(Options& options, const char* answer_help,
   if (needs_model)
     flags.model.declare(options);
   else
-    flags.model.declare_conditional(options, "; not needed with --by words");
+    flags.model.declare_conditional(options, "; not needed with --method words");
   declare_device(options, flags.model.device);
   options.group("Input (FILE, or FILE:COLUMN of a jsonl, json, csv or tsv file)");
   options.add("--hyp --answers", &answers, answer_help, "FILE");

@@ -24,7 +24,7 @@ struct SelfCheckFiles {
   std::vector<Cell> samples;
 };
 
-int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const std::string& by,
+int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const std::string& method,
                      const SelfCheck& check_one) {
   Json items = Json::array();
   double sum = 0, count = 0;
@@ -44,7 +44,7 @@ int report_selfcheck(const JudgeCommand& c, const SelfCheckFiles& files, const s
   }
   const double mean = count > 0 ? sum / count : 0;
   return c.finish(
-      {{"inconsistency", mean}, {"by", by}, {"items", items}},
+      {{"inconsistency", mean}, {"method", method}, {"items", items}},
       fmt::format("inconsistency {:.4f}, mean of {} sentences\n", mean, static_cast<int64_t>(count)));
 }
 
@@ -104,7 +104,7 @@ Result<SelfCheckFiles> read_selfcheck(const std::string& answers, const std::str
 
 int run_judge_selfcheck(const std::vector<std::string>& arguments) {
   JudgeCommand c;
-  std::string samples, by = "model";
+  std::string samples, method = "model";
   Options options(
       "judge selfcheck",
       "How far the sentences of an answer are supported by other samples of the same question "
@@ -116,27 +116,27 @@ int run_judge_selfcheck(const std::vector<std::string>& arguments) {
         o.add("--samples", &samples, "other answers to the same questions: a list for each", "FILE");
       },
       false);
-  options.add("--by", &by,
+  options.add("--method --by", &method,
               "model: the judge says whether a sample supports a sentence; bertscore: 1 - BERTScore of the "
               "nearest sentence of each sample, with an encoder as -m; words: mean negative "
               "log-probability of its words under the samples, without a model",
               "KIND");
   if (const auto code = c.parse(options, arguments, 1)) return *code;
-  if (by != "model" && by != "words" && by != "bertscore")
-    return report(error_at("--by", "expected model, bertscore or words, got '{}'", by)), 2;
+  if (method != "model" && method != "words" && method != "bertscore")
+    return report(error_at("--method", "expected model, bertscore or words, got '{}'", method)), 2;
   if (samples.empty()) return report(error_at("--samples", "is required")), 2;
-  if (c.flags.model.model.empty() && by != "words")
-    return report(error_at("--model", "is required, except with --by words")), 2;
+  if (c.flags.model.model.empty() && method != "words")
+    return report(error_at("--model", "is required, except with --method words")), 2;
   const auto files = read_selfcheck(c.answers[0], samples);
   if (!files.ok()) return report(files.error());
-  if (by == "words")
-    return report_selfcheck(c, *files, by, [](const auto& sentences, const auto& others) {
+  if (method == "words")
+    return report_selfcheck(c, *files, method, [](const auto& sentences, const auto& others) {
       return selfcheck_by_words(sentences, others);
     });
-  if (by == "bertscore") return selfcheck_with_encoder(c, *files);
+  if (method == "bertscore") return selfcheck_with_encoder(c, *files);
   return c.with_judge([&](EvalModel& model) {
     c.judge.progress = {};  // report_selfcheck shows the items
-    return report_selfcheck(c, *files, by, [&](const auto& sentences, const auto& others) {
+    return report_selfcheck(c, *files, method, [&](const auto& sentences, const auto& others) {
       return selfcheck_by_model(model, sentences, others, c.judge);
     });
   });

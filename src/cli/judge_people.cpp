@@ -19,7 +19,7 @@ std::string report_text(const Json& r, const std::vector<std::string>& scales) {
                                 r["rated"].dump(), r["ratings"].dump(), r["raters"].dump());
   const Json& a = r["agreement"];
   out += fmt::format("agreement: kappa {}, equal verdicts {}, kappa of scales {}\n", figure_of(a["kappa"]),
-                     figure_of(a["same"]), figure_of(a["scale_kappa"]));
+                     figure_of(a["equal_share"]), figure_of(a["scale_kappa"]));
   for (const auto& [name, row] : r["systems"].items()) {
     out += fmt::format("{}: {} wins, {} ties, {} losses", name, row["wins"].dump(), row["ties"].dump(),
                        row["losses"].dump());

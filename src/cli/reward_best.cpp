@@ -214,7 +214,7 @@ int run_reward_best(const std::vector<std::string>& arguments) {
                       {"answers", s.answers},
                       {"reward", s.reward / answers},
                       {"best_reward", s.best / prompts},
-                      {"cut", s.truncated / answers},
+                      {"truncated", s.truncated / answers},
                       {"kl_bound", kl}};
     fmt::print("{}\n", out.dump());
     return 0;

@@ -24,11 +24,11 @@ struct SqlCommand {
   std::string database, query, table, eval, predictions, examples;
   int64_t limit = 0;
   std::vector<std::string> words;
-  bool json = false, free = false;
+  bool json = false, no_grammar = false;
 };
 
 Json result_json(const SqlResult& result) {
-  return {{"columns", result.columns}, {"rows", result.rows}, {"more", result.more}};
+  return {{"columns", result.columns}, {"rows", result.rows}, {"truncated", result.truncated}};
 }
 
 // Columns as wide as their longest cell, at most 40 characters.
@@ -59,7 +59,8 @@ std::string result_table(const SqlResult& result) {
       for (size_t i = 0; i < widths.size(); ++i) out += (i ? "-+-" : "") + std::string(widths[i], '-');
     if (r == 0) out += '\n';
   }
-  return out + fmt::format("{} rows{}\n", result.rows.size(), result.more ? ", and more (--max-rows)" : "");
+  return out +
+         fmt::format("{} rows{}\n", result.rows.size(), result.truncated ? ", and more (--max-rows)" : "");
 }
 
 Result<SqlReader> open_database(const SqlCommand& c) {
@@ -168,7 +169,7 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
               const LanguageModel& language) {
   c.question.generation = c.flags.generation;
   c.question.generation.fit = true;
-  c.question.constrain = !c.free;
+  c.question.constrain = !c.no_grammar;
   if (!c.eval.empty()) return evaluate_model(c, database, engine, language);
   const auto answer = answer_with_sql(engine, language, database, question, c.question);
   if (!answer.ok()) return report(answer.error());
@@ -212,7 +213,7 @@ int run_sql(const std::vector<std::string>& arguments) {
       "the prompt",
       "FILE");
   options.add("--shots", &c.question.shots, "maximum number of these examples in the prompt", "N");
-  options.add("--free", &c.free, "do not restrict the model to the grammar of SELECT");
+  options.add("--no-grammar --free", &c.no_grammar, "do not restrict the model to the grammar of SELECT");
   options.add("--max-rows", &c.question.limits.rows, "maximum number of rows", "N");
   options.add("--max-seconds", &c.question.limits.seconds, "time limit of a query in seconds", "S");
   options.group("Evaluation");

@@ -86,11 +86,11 @@ int run_tokenizer_compare(const std::vector<std::string>& arguments) {
               {"same_ids", x->ids == y->ids},
               {"differences", list.size()}};
   if (json) {
-    out["shown"] = Json::array();
+    out["examples"] = Json::array();
     for (size_t i = 0; i < list.size() && static_cast<int64_t>(i) < show; ++i)
-      out["shown"].push_back({{"bytes", {list[i].bytes.begin, list[i].bytes.end}},
-                              {"first", list[i].first},
-                              {"second", list[i].second}});
+      out["examples"].push_back({{"bytes", {list[i].bytes.begin, list[i].bytes.end}},
+                                 {"first", list[i].first},
+                                 {"second", list[i].second}});
     return print_out(out.dump() + "\n") ? 0 : 1;
   }
   fmt::print("{} bytes: {} tokens and {} tokens, {} spans split differently, ids {}\n", text->size(),

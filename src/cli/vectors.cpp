@@ -153,7 +153,7 @@ int run_vectors_train(const std::vector<std::string>& arguments) {
 int run_vectors_eval(const std::vector<std::string>& arguments) {
   std::string path;
   std::vector<std::string> similarity, analogies;
-  int64_t among = 30000;
+  int64_t search_words = 30000;
   bool json = false;
   Options options("vectors eval",
                   "Compare vectors with human ratings of pairs of words, and answer sets of analogies.",
@@ -162,11 +162,14 @@ int run_vectors_eval(const std::vector<std::string>& arguments) {
   options.add("--similarity", &similarity, "lines of two words and a rating; rank correlation with cosines",
               "FILE");
   options.add("--analogies", &analogies, "lines of four words, as questions-words.txt", "FILE");
-  options.add("--among", &among, "analogies: only the first N words of the file; 0: all", "N");
+  options.add("--search-words --among", &search_words,
+              "analogies: only the first N words of the file; 0: all", "N");
   options.add("--json", &json, "print JSON");
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (among < 0 || (similarity.empty() && analogies.empty()))
-    return report(error_at("vectors eval", "needs --similarity or --analogies, and --among of 0 or more")), 2;
+  if (search_words < 0 || (similarity.empty() && analogies.empty()))
+    return report(error_at("vectors eval",
+                           "needs --similarity or --analogies, and --search-words of 0 or more")),
+           2;
   const auto vectors = load_vectors(path);
   if (!vectors.ok()) return report(vectors.error());
   const VectorIndex index(*vectors);
@@ -186,7 +189,7 @@ int run_vectors_eval(const std::vector<std::string>& arguments) {
                         s->pairs, by_ngrams, s->unknown);
   }
   for (const std::string& file : analogies) {
-    const auto sections = score_analogies(index, file, static_cast<size_t>(among));
+    const auto sections = score_analogies(index, file, static_cast<size_t>(search_words));
     if (!sections.ok()) return report(sections.error());
     for (const AnalogyScore& s : *sections) {
       out.push_back({{"file", file},

@@ -19,7 +19,7 @@ struct SqlBlob {
 using SqlValue = std::variant<std::nullptr_t, int64_t, std::string, double, SqlBlob>;
 using SqlRow = std::vector<SqlValue>;
 
-int64_t sql_number(const SqlValue& value);    // 0 if not a whole number
+int64_t sql_number(const SqlValue& value);    // 0 if not an integer
 std::string sql_text(const SqlValue& value);  // "" if neither text nor a blob
 
 // For one thread at a time. Values are written as ? in a statement.

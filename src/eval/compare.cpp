@@ -153,11 +153,11 @@ Json comparison_json(const std::vector<EvaluatedModel>& models, const std::vecto
   out["win_rates"] = win_rates(scores, models.size());
   const auto optional = [](const std::optional<double>& value) { return value ? Json(*value) : Json(); };
   for (const ComparedScore& score : scores) {
-    Json sides = Json::array();
+    Json model_scores = Json::array();
     for (const auto& model_score : score.models) {
-      sides.push_back({{"value", model_score.value}, {"stderr", optional(model_score.error)}});
+      model_scores.push_back({{"value", model_score.value}, {"stderr", optional(model_score.error)}});
       if (&model_score == &score.models[0]) continue;
-      sides.back().update(
+      model_scores.back().update(
           {{"difference", model_score.difference},
            {"interval",
             {{"low", optional(model_score.low)}, {"high", optional(model_score.high)}, {"level", 0.95}}},
@@ -168,7 +168,7 @@ Json comparison_json(const std::vector<EvaluatedModel>& models, const std::vecto
     out["scores"].push_back({{"task", score.task},
                              {"metric", score.metric},
                              {"higher_is_better", score.higher_is_better},
-                             {"sides", sides}});
+                             {"models", model_scores}});
   }
   return out;
 }

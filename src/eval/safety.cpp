@@ -117,7 +117,7 @@ class SafetyRun {
         for (const double one : at->second) sum -= one / static_cast<double>(at->second.size());
         differences.push_back(sum);
       }
-      Json row = {{"task", task.name}, {"exchanged", kind}};
+      Json row = {{"task", task.name}, {"perturbation", kind}};
       row.update(mean_with_interval(differences));
       report["toxicity_difference"].push_back(row);
     }

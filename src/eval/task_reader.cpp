@@ -102,8 +102,7 @@ Result<int64_t> TaskReader::integer(const std::string& key, int64_t fallback, in
   MAKAR_TRY(const double value,
             number(key, static_cast<double>(fallback), static_cast<double>(low), static_cast<double>(high)));
   const auto out = static_cast<int64_t>(value);
-  if (static_cast<double>(out) != value)
-    return error(key, fmt::format("expected a whole number, got {}", value));
+  if (static_cast<double>(out) != value) return error(key, fmt::format("expected an integer, got {}", value));
   return out;
 }
 

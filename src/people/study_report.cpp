@@ -65,7 +65,7 @@ Json agreement_json(const Study& study, const std::vector<Rating>& ratings) {
     for (auto b = std::next(a); b != by_rater.end(); ++b) compare_raters(study, a->second, b->second, sum);
   const auto mean = [](double value, double weight) { return weight > 0 ? Json(value / weight) : Json(); };
   return {{"kappa", mean(sum.kappa, sum.verdicts)},
-          {"same", mean(sum.share, sum.verdicts)},
+          {"equal_share", mean(sum.share, sum.verdicts)},
           {"verdicts", sum.verdicts},
           {"scale_kappa", mean(sum.scale_kappa, sum.scale_verdicts)}};
 }

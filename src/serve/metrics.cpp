@@ -75,7 +75,7 @@ std::string ServeMetrics::text(const EngineState& engine, int64_t in_flight,
     out +=
         fmt::format("# HELP makar:{0} {2}\n# TYPE makar:{0} {1}\nmakar:{0} {3}\n", name, kind, help, value);
   };
-  add_metric("num_requests_inside", "gauge", "Requests admitted and not yet answered.", in_flight);
+  add_metric("num_requests_in_flight", "gauge", "Requests admitted and not yet answered.", in_flight);
   add_metric("num_requests_running", "gauge", "Requests in the engine.", engine.tasks);
   add_metric("prompt_tokens_total", "counter", "Prompt tokens.", prompt_tokens_);
   add_metric("generation_tokens_total", "counter", "Generated tokens.", generated_tokens_);

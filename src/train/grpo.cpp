@@ -80,7 +80,7 @@ void GrpoTask::add_metrics(Metrics& metrics) const {
     equal += std::all_of(buffer_.rewards.begin() + static_cast<std::ptrdiff_t>(i),
                          buffer_.rewards.begin() + static_cast<std::ptrdiff_t>(i + size),
                          [&](double r) { return r == buffer_.rewards[i]; });
-  metrics["equal groups"] = groups > 0 ? equal / groups : 0;
+  metrics["zero-advantage groups"] = groups > 0 ? equal / groups : 0;
 }
 
 }  // namespace makar

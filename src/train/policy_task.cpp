@@ -213,7 +213,7 @@ Metrics PolicyTask::step_metrics() const {
   const double answers = std::max(1.0, static_cast<double>(buffer_.rollouts.size()));
   Metrics out = {{"reward", mean_of(buffer_.rewards)}, {"reward std", deviation_of(buffer_.rewards)},
                  {"clip", sums_.clipped / tokens},     {"length", length / answers},
-                 {"cut", truncated / answers},         {"logp diff", difference_}};
+                 {"truncated", truncated / answers},   {"logp diff", difference_}};
   if (reference_) out["kl"] = sums_.kl / tokens;
   if (rewards_.size() > 1)
     for (size_t i = 0; i < rewards_.size(); ++i) out["reward/" + rewards_[i].name] = means_[i];

@@ -98,7 +98,7 @@ Status check_values(const Options::Option& option, RecipeEntry& entry, const std
     return wrong("one value", fmt::format("a list of {}", entry.values.size()));
   for (std::string& value : entry.values) {
     if (std::holds_alternative<int64_t*>(option.target) && !is_number<int64_t>(value))
-      return wrong("a whole number", value);
+      return wrong("an integer", value);
     if (std::holds_alternative<double*>(option.target) && !is_number<double>(value))
       return wrong("a number", value);
     if (std::holds_alternative<bool*>(option.target)) {

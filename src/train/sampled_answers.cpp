@@ -152,7 +152,7 @@ Metrics StudentAnswersTask::step_metrics() const {
   const auto n = static_cast<double>(std::max<size_t>(1, rollouts_.size()));
   return {{"sampled", static_cast<double>(rollouts_.size())},
           {"length", tokens / n},
-          {"cut", rollouts_.empty() ? 0 : 1 - stopped / n}};
+          {"truncated", rollouts_.empty() ? 0 : 1 - stopped / n}};
 }
 
 }  // namespace makar

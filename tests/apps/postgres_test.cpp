@@ -118,7 +118,7 @@ TEST_F(PostgresSql, WorkIsLimited) {
   const auto truncated =
       reader->run("SELECT i FROM generate_series(1, 1000000) AS s (i) ORDER BY i", {10, 20});
   ASSERT_TRUE(truncated.ok()) << truncated.error().text();
-  EXPECT_TRUE(truncated->more && truncated->rows.size() == 10 && truncated->rows[9][0] == "10");
+  EXPECT_TRUE(truncated->truncated && truncated->rows.size() == 10 && truncated->rows[9][0] == "10");
   const auto long_cell = reader->run("SELECT repeat('x', 100000000)", {10, 20, 1 << 20});
   ASSERT_TRUE(long_cell.ok()) << long_cell.error().text();
   EXPECT_LE(long_cell->rows[0][0].size(), size_t{1} << 20);

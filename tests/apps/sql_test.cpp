@@ -116,7 +116,7 @@ TEST(Sql, WorkIsLimited) {
   EXPECT_EQ(endless_count.error().kind, Error::Kind::kLimit);
   const auto truncated = database->run(forever + "SELECT i FROM n", {10, 5});
   ASSERT_TRUE(truncated.ok());
-  EXPECT_TRUE(truncated->more && truncated->rows.size() == 10);
+  EXPECT_TRUE(truncated->truncated && truncated->rows.size() == 10);
   EXPECT_FALSE(
       database
           ->run("SELECT group_concat(x) FROM (" + forever + "SELECT printf('%1000000s', 'x') AS x FROM n)",

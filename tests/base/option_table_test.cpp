@@ -44,7 +44,7 @@ TEST(OptionTable, DeclaresFlagsWithSynonymsAndGroups) {
 TEST(OptionTable, ReadsJsonOfTheRightType) {
   Settings s;
   EXPECT_TRUE(*read_table(s, table(), "learning_rate", 1));
-  EXPECT_TRUE(*read_table(s, table(), "max_steps", 40.0)) << "a whole number may be written 40.0";
+  EXPECT_TRUE(*read_table(s, table(), "max_steps", 40.0)) << "an integer may be written 40.0";
   EXPECT_TRUE(*read_table(s, table(), "fast", true));
   EXPECT_TRUE(*read_table(s, table(), "name", "lion"));
   EXPECT_FALSE(*read_table(s, table(), "r", 1)) << "a short flag is not a key";

@@ -199,7 +199,7 @@ def check_trace(folder):
     agent = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     for _ in range(600):
         traces = list((folder / "traces").glob("*.jsonl")) if (folder / "traces").is_dir() else []
-        if traces and '"ask"' in traces[0].read_text():
+        if traces and '"request"' in traces[0].read_text():
             break
         time.sleep(0.05)
     (folder / "part").write_text('{"text": "the second"}\n')
@@ -207,7 +207,7 @@ def check_trace(folder):
     out, err = agent.communicate(timeout=60)
     lines = [json.loads(line) for line in traces[0].read_text().splitlines()]
     check(json.loads(out)["answer"] == "2" and "waiting for an answer on the web page" in err, f"a person answers on the page: {out} {err}")
-    check([k for line in lines for k in ("question", "ask", "said", "step", "end") if k in line] == ["question", "ask", "said", "step", "step", "step", "end"], f"lines: {lines}")
+    check([k for line in lines for k in ("question", "request", "reply", "step", "end") if k in line] == ["question", "request", "reply", "step", "step", "step", "end"], f"lines: {lines}")
     check("the second" in lines[3]["step"]["observation"] and lines[-1]["answer"] == "2", f"the answer of the person is the observation: {lines}")
     code, out, _ = run(*words[1:5], "--trace", folder / "traces", "--max-seconds", 1, "a question")
     check(code == 1 and json.loads(out)["end"] in ("handover", "time"), f"no person answers: {out}")

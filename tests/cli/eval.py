@@ -190,10 +190,10 @@ def check_compare(folder, model):
     values = [[json.loads(line)["acc"] for line in (folder / n / "samples_letters.jsonl").read_text().splitlines()]
               for n in ("zero", "three")]
     difference = (sum(values[1]) - sum(values[0])) / 40
-    check(abs(score["sides"][1]["difference"] - difference) < 1e-12, "the difference of the means")
+    check(abs(score["models"][1]["difference"] - difference) < 1e-12, "the difference of the means")
     only = [sum(a == x and b == 1 - x for a, b in zip(*values)) for x in (1, 0)]
     p = min(1, 2 * sum(math.comb(sum(only), k) for k in range(min(only) + 1)) / 2 ** sum(only))
-    check(abs(score["sides"][1]["mcnemar_p"] - p) < 1e-9 and score["sides"][1]["test"] == "bootstrap", f"paired tests: {score}")
+    check(abs(score["models"][1]["mcnemar_p"] - p) < 1e-9 and score["models"][1]["test"] == "bootstrap", f"paired tests: {score}")
     check(run("eval", "compare", folder / "zero")[0] == 2, "two results are needed")
     (folder / "no.json").write_text("[]")
     code, _, err = run("eval", "compare", folder / "zero", folder / "no.json")

@@ -53,21 +53,21 @@ def check_judge(folder, model):
     selfcheck = ("judge", "selfcheck", "-m", model, "--hyp", f"{folder}/s.jsonl:answer", "--samples", f"{folder}/s.jsonl:samples")
     code, out, err = run(*selfcheck, "--json")
     check(code == 0 and len(json.loads(out)["items"][0]) == 2, f"selfcheck: {err}")
-    check(run(*selfcheck, "--by", "words")[0] == 0, "selfcheck by words")
-    check(run(*selfcheck[:2], *selfcheck[4:], "--by", "words")[0] == 0, "words need no model")
+    check(run(*selfcheck, "--method", "words")[0] == 0, "selfcheck by words")
+    check(run(*selfcheck[:2], *selfcheck[4:], "--method", "words")[0] == 0, "words need no model")
     code, _, err = run(*selfcheck[:2], *selfcheck[4:])
     check(code == 2 and "--model" in err, f"a judge needs a model: {err}")
-    code, out, err = run(*selfcheck, "--by", "bertscore", "--json")
+    code, out, err = run(*selfcheck, "--method", "bertscore", "--json")
     check(code == 0 and json.loads(out)["items"][0][0]["inconsistency"] < json.loads(out)["items"][0][1]["inconsistency"],
           f"selfcheck by BERTScore: {out} {err}")
     output = folder / "bert.json"
-    first, again = [run(*selfcheck, "--by", "bertscore", "--json", "--output", output)[1] for _ in range(2)]
+    first, again = [run(*selfcheck, "--method", "bertscore", "--json", "--output", output)[1] for _ in range(2)]
     lines = (folder / "bert.json.cache").read_text().splitlines()
     check(first == again == out and len(lines) == 1, f"the scores of an answer are cached: {lines}")
     damaged = {key: ["x"] if isinstance(value, list) else value for key, value in json.loads(lines[0]).items()}
     (folder / "bert.json.cache").write_text(json.dumps(damaged) + "\n")
-    check(run(*selfcheck, "--by", "bertscore", "--json", "--output", output)[1] == out, "a damaged cache is not used")
-    code, _, err = run(*selfcheck, "--by", "bert")
+    check(run(*selfcheck, "--method", "bertscore", "--json", "--output", output)[1] == out, "a damaged cache is not used")
+    code, _, err = run(*selfcheck, "--method", "bert")
     check(code == 2 and "bertscore" in err, f"an unknown kind: {err}")
     code, out, err = run("judge", "qualities", *base)
     check(code == 0 and out.startswith("sensible") and "grounded" not in out, f"qualities: {out} {err}")

@@ -31,7 +31,7 @@ def rises(folder, base, prompts, common):
         check(last > first + 0.1, f"{command} {words}: the reward rises: {first} {last}")
         check(all(s["metrics"]["logp diff"] == 0 for s in log), f"{command}: sampler and trainer agree")
         check("logp diff 0.0" in done.stderr and "| reward " in done.stderr and "| kl " in done.stderr, f"{command}: the step line: {done.stderr[-500:]}")
-        check({"reward", "reward std", "kl", "clip", "length", "cut"} <= set(log[0]["metrics"]), f"{command}: {log[0]}")
+        check({"reward", "reward std", "kl", "clip", "length", "truncated"} <= set(log[0]["metrics"]), f"{command}: {log[0]}")
         check(mean("kl", log[-4:]) > mean("kl", log[:1]), f"{command}: the divergence is measured")
 
 

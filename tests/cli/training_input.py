@@ -96,7 +96,7 @@ def recipes_with_mistakes(makar, folder, llama):
     check_report(run(makar, "sft", axolotl, "-o", folder / "no"), 2, "axolotl.yaml:2: 5 unknown keys:", "line 2: unknown key 'load_in_4bit' (in makar: adapter: qlora)",
          "line 3: unknown key 'fp16' (in makar: bf16)", "line 5: unknown key 'cutoff_len' (in makar: sequence_len)",
          "line 6: unknown key 'wandb_project' (not supported", "line 7: unknown key 'lerning_rate'; did you mean 'learning_rate'")
-    for line, part in (("learning_rate: fast", "'learning_rate' expects a number, got 'fast'"), ("max_steps: 1.5", "'max_steps' expects a whole number, got '1.5'"),
+    for line, part in (("learning_rate: fast", "'learning_rate' expects a number, got 'fast'"), ("max_steps: 1.5", "'max_steps' expects an integer, got '1.5'"),
                        ("sample_packing: perhaps", "'sample_packing' expects true or false, got 'perhaps'"), ("seed: [1, 2]", "'seed' expects one value, got 'a list of 2'")):
         path = folder / "wrong.yaml"
         path.write_text(f"base_model: {llama}\n\n{line}\n")

@@ -94,7 +94,7 @@ TEST(Study, AgreementMatchesValuesComputedByHand) {
   EXPECT_EQ(report["rated"], 3);
   // Verdicts: ann first, first; bob first, second. One of two is equal; by chance 1 * 1/2 + 0 * 1/2 = 1/2:
   // kappa 0.
-  EXPECT_DOUBLE_EQ(report["agreement"]["same"].get<double>(), 0.5);
+  EXPECT_DOUBLE_EQ(report["agreement"]["equal_share"].get<double>(), 0.5);
   EXPECT_NEAR(report["agreement"]["kappa"].get<double>(), 0, 1e-12);
   // System x wins item 0 twice, and on item 1 (its second answer) loses and wins: 3 of 4.
   EXPECT_DOUBLE_EQ(report["systems"]["x"]["win_rate"].get<double>(), 0.75);

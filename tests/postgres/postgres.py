@@ -176,7 +176,7 @@ def check_sql(server):
     check(result.returncode == 0 and "[  PASSED  ] 4 tests" in result.stdout, f"test_apps: {result.stdout[-3000:]}")
     check(dump() == before and not os.path.exists("/tmp/makar_hostile"), "the database is unchanged")
     result = good("sql", address, "--query", "SELECT b, a * 2 AS twice FROM t ORDER BY a", "--json")
-    check(json.loads(result.stdout) == {"columns": ["b", "twice"], "rows": [["x", "2"], ["y", "4"]], "more": False}, f"a query: {result.stdout}")
+    check(json.loads(result.stdout) == {"columns": ["b", "twice"], "rows": [["x", "2"], ["y", "4"]], "truncated": False}, f"a query: {result.stdout}")
     check("x | 2" in good("sql", address, "--query", "SELECT b, a * 2 FROM t ORDER BY a").stdout, "a table")
     refused("GRANT pg_read_all_data", "sql", server.address(database="shop"), "--query", "SELECT 1")
     refused("missing", "sql", address, "--query", "SELECT missing FROM t")

@@ -111,9 +111,9 @@ def too_many(makar):
         ask = {"prompt": "a" * 50, "max_tokens": 200, "temperature": 0, **NO_END}
         with concurrent.futures.ThreadPoolExecutor(176) as many:
             admitted = [many.submit(s.stream, TEXT, dict(ask, max_tokens=1500, n=3, temperature=1)) for _ in range(16)]
-            wait_until(lambda: metric(s, "num_requests_inside") == 16)
+            wait_until(lambda: metric(s, "num_requests_in_flight") == 16)
             answers = list(many.map(lambda _: s.request("POST", TEXT, ask), range(160)))
-            check(metric(s, "num_requests_inside") == 16, "the admitted requests are all still in flight")
+            check(metric(s, "num_requests_in_flight") == 16, "the admitted requests are all still in flight")
             check({code for code, _, _ in answers} == {429}, f"further requests are refused: { {c for c, _, _ in answers} }")
             check(all(int(h["retry-after"]) > 0 and json.loads(t)["error"]["code"] == "queue_full" for _, h, t in answers),
                   "refusals have Retry-After")
@@ -134,7 +134,7 @@ def drain(makar):
                 ask = {"prompt": "a", "max_tokens": tokens, "temperature": 0, **NO_END}
                 with concurrent.futures.ThreadPoolExecutor(32) as many:
                     streams = [many.submit(s.stream, TEXT, ask) for _ in range(32)]
-                    wait_until(lambda: metric(s, "num_requests_inside") == 32)
+                    wait_until(lambda: metric(s, "num_requests_in_flight") == 32)
                     start = time.monotonic()
                     s.process.send_signal(signal.SIGTERM)
                     ends = []

@@ -152,7 +152,7 @@ def check_drain(makar):
         ask = {"prompt": "a", "max_tokens": 300, "temperature": 0, "logit_bias": {"256": -1000}}
         with concurrent.futures.ThreadPoolExecutor(8) as pool:
             streams = [pool.submit(s.stream, TEXT, ask) for _ in range(8)]
-            wait_until(lambda: metric(s, "num_requests_inside") == 8)
+            wait_until(lambda: metric(s, "num_requests_in_flight") == 8)
             s.process.send_signal(signal.SIGTERM)
             ends = [g.result()[1][-1] for g in streams]
         check(ends == ["[DONE]"] * 8, "streams are finished")

@@ -58,12 +58,12 @@ def queue_share(makar, folder):
         links = [socket.create_connection((s.host, s.port), timeout=300 * PATIENCE) for _ in range(8)]
         for link in links:
             link.sendall(head + body)
-        check(wait_until(lambda: number(s, "one", "num_requests_inside") == 8), "one key occupies all of its places")
+        check(wait_until(lambda: number(s, "one", "num_requests_in_flight") == 8), "one key occupies all of its places")
         status, headers, text = s.request("POST", TEXT, ASK, bearer("one"))
         check(status == 429 and json.loads(text)["error"]["code"] == "queue_full" and "8 of them yours" in text and "retry-after" in headers,
               f"a key without free places is refused: {status} {text}")
         answer = other.submit(s.request, "POST", TEXT, ASK, bearer("two"))
-        check(wait_until(lambda: number(s, "one", "num_requests_inside") == 9), "the other key is admitted")
+        check(wait_until(lambda: number(s, "one", "num_requests_in_flight") == 9), "the other key is admitted")
         def streaming():  # more than the events that begin a stream
             return next((link for link in select.select(links, [], [], 1)[0] if link.recv(100_000).count(b"data: ") > 5), None)
         wait_until(streaming).close()  # six requests of the first key wait for this slot

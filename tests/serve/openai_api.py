@@ -188,9 +188,9 @@ def check_counters(s):
     for _ in range(20):
         answer.readline()
     during = [metric(s, n) for n in names]
-    inside = metric(s, "num_requests_inside")
+    in_flight = metric(s, "num_requests_in_flight")
     link.close(), answer.close()
-    check(inside == 1 and during[0] == before[0] + 50 and during[1] > before[1], f"tokens are counted during generation: {before} {during}")
+    check(in_flight == 1 and during[0] == before[0] + 50 and during[1] > before[1], f"tokens are counted during generation: {before} {during}")
     quiet(s)
     after = metric(s, names[1])
     line = next(one for one in s.lines() if one["id"] == "disconnects")

@@ -157,7 +157,7 @@ def check_others_during(s, what, attack, stream=True):
     for name, values in zip(("/tokenize", "a pause of a stream"), zip(*worst)):
         check(min(values) < 0, f"{what}: {name} took {min(values):.2f} s more than allowed")
     check(s.process.poll() is None, f"{what}: the server runs")
-    check(quiet(s, 600 * PATIENCE), f"{what}: {metric(s, 'num_requests_inside')} requests are still in the server")
+    check(quiet(s, 600 * PATIENCE), f"{what}: {metric(s, 'num_requests_in_flight')} requests are still in the server")
 
 
 def descending_characters(count):
@@ -223,7 +223,7 @@ def disconnects(makar):
             link = socket.create_connection((s.host, s.port), timeout=300 * PATIENCE)
             link.sendall(data)
             links.append(link)
-        wait_until(lambda: metric(s, "num_requests_inside") > 0)
+        wait_until(lambda: metric(s, "num_requests_in_flight") > 0)
         for link in links:
             link.close()
         before = processor_seconds(s.process.pid)

@@ -76,7 +76,7 @@ def check_paths(s):
 
 def check_agents(makar, folder):
     """Traces as files: bad names, half lines, unrequested answers, the same answer twice."""
-    lines = [{"question": "q", "mode": "react"}, {"ask": {"number": 1, "tool": "fetch", "input": {}}}]
+    lines = [{"question": "q", "mode": "react"}, {"request": {"number": 1, "tool": "fetch", "input": {}}}]
     (folder / "one.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines) + '{"half')
     (folder / "other.jsonl").write_text('{"text": "a dataset"}\n')
     (folder / "broken.jsonl").write_text("{nothing\n")

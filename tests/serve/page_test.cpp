@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "scratch_folder.h"
+#include "serve/page/agents.h"
 #include "serve/page/assets.h"
 #include "serve/page/runs.h"
 
@@ -370,6 +371,14 @@ TEST_F(PageTest, ReadsRunsIncrementally) {
     EXPECT_EQ(error_kind("GET", std::string("/makar/runs/") + name), "not found") << name;
   EXPECT_EQ(error_kind("GET", "/makar/runs/a%20b?offset=-1"), "invalid");
   EXPECT_EQ(error_kind("GET", "/makar/runs/a%20b?offset=x"), "invalid");
+}
+
+TEST(AgentTraces, OlderNamesAreRead) {
+  const auto lines = read_trace("{\"ask\":{\"number\":1}}\n{\"said\":{\"number\":1}}\n", "old", SIZE_MAX);
+  ASSERT_TRUE(lines.ok() && lines->size() == 2);
+  EXPECT_EQ((*lines)[0], (Json{{"request", {{"number", 1}}}}));
+  EXPECT_EQ((*lines)[1], (Json{{"reply", {{"number", 1}}}}));
+  EXPECT_TRUE(waiting_request(*lines).is_null());
 }
 
 TEST(PageFiles, AreCompressedWithEtagAndStrictPolicy) {

@@ -164,7 +164,7 @@ def main():
     with Server(sys.argv[1], "-t", "1") as s:
         for test in (check_texts, check_formats, check_stored, check_truncation, check_errors):
             test(s)
-        check(metric(s, "num_requests_inside") == 0, "no request is left")
+        check(metric(s, "num_requests_in_flight") == 0, "no request is left")
         check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))
     return 1 if failures else 0

@@ -150,7 +150,7 @@ def wait_until(condition, seconds=120 * PATIENCE, pause=0.01):
 
 def quiet(server, seconds=120 * PATIENCE):
     """Waits until no request is in the server: a client may have read an answer before the server has released the request."""
-    return wait_until(lambda: metric(server, "num_requests_inside") == 0, seconds)
+    return wait_until(lambda: metric(server, "num_requests_in_flight") == 0, seconds)
 
 
 def processor_seconds(pid):

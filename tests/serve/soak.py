@@ -77,7 +77,7 @@ def main():
               f"{metric(s, 'prefix_cache_pages'):.0f} of them kept for prefixes")
         check(grown <= a.growth, f"memory grew by {grown:.1f} MB")
         check(s.descriptors() <= files + 2, f"descriptors: {files} became {s.descriptors()}")
-        check(metric(s, "num_requests_inside") == 0, "no request is left")
+        check(metric(s, "num_requests_in_flight") == 0, "no request is left")
         check(metric(s, "kv_cache_pages") <= metric(s, "prefix_cache_pages"), "cache pages are released")
         check(s.stop() == 0, "SIGTERM ends the server with exit code 0")
     print("FAILED" if failures else "ok", len(failures))

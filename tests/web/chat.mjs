@@ -4,7 +4,7 @@ import { answer, answered as done, api, base, check, composer, fits, say, settin
 
 const chatRequest = (page) => page.waitForRequest((r) => r.url().endsWith("/v1/chat/completions"));
 
-async function writes(open) {
+async function testStreaming(open) {
   const page = await open();
   await page.goto(base);
   await page.click('[aria-label="Settings"]');
@@ -37,7 +37,7 @@ async function writes(open) {
 const writeLong = (page) =>
   page.route("**/v1/chat/completions", (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), max_tokens: 30000 }) }));
 
-async function stops(page) {
+async function testStop(page) {
   await page.click('[aria-label="Settings"]');
   await writeLong(page);
   await page.fill(composer, "Go on for very long");
@@ -53,7 +53,7 @@ async function stops(page) {
   await setting(page, "Max tokens", 16);
 }
 
-async function branches(page) {
+async function testBranches(page) {
   const user = page.locator(".message.user").first();
   await user.hover();
   await user.locator('[aria-label="Edit"]').click();
@@ -89,7 +89,7 @@ async function branches(page) {
   check((await page.textContent(".marks-detail")).includes("probability"), "a token shows its probability");
 }
 
-async function chooses(page) {
+async function testPreference(page) {
   await page.click('[aria-label="Settings"]');
   await setting(page, "Max tokens", 24);
   await setting(page, "Answers", 3);
@@ -109,7 +109,7 @@ async function chooses(page) {
   await setting(page, "Answers", 1);
 }
 
-async function attaches(page) {
+async function testAttachment(page) {
   await page.setInputFiles(".composer input[type=file]", { name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("seven sheep") });
   check((await page.textContent(".attached span")).startsWith("notes.txt"), "the file is shown");
   const sent = chatRequest(page);
@@ -121,7 +121,7 @@ async function attaches(page) {
   check((await page.textContent(".composer .error-message")).includes("neither text nor PDF"), "other files are refused");
 }
 
-async function exports(page) {
+async function testExport(page) {
   for (const [name, suffix, inside] of [["Markdown", ".md", "**You**"], ["JSON", ".json", '"messages"'], ["preferences", ".jsonl", '"chosen"']]) {
     await page.click(".menu summary");
     const [file] = await Promise.all([page.waitForEvent("download"), page.click(`.menu button:has-text("${name}")`)]);
@@ -142,7 +142,7 @@ const hostile = [
   "| a | b |\n|---|---|\n| <b onclick=window.pwned=1>c</b> | `d` |",
 ].join("\n\n");
 
-async function inert(open) {
+async function testHostileText(open) {
   const created = await api("/makar/conversations", { title: "<img src=x onerror=window.pwned=1>", system: "" });
   const user = await api(`/makar/conversations/${created.id}/messages`, { role: "user", content: hostile });
   await api(`/makar/conversations/${created.id}/messages`, { role: "assistant", parent: user.id, content: hostile, meta: { tokens: [["<img src=x onerror=window.pwned=1>", -1, []]] } });
@@ -158,7 +158,7 @@ async function inert(open) {
   await page.waitForTimeout(300);
 }
 
-async function copies(open) {
+async function testCopy(open) {
   const created = await api("/makar/conversations", { title: "code", system: "" });
   const user = await api(`/makar/conversations/${created.id}/messages`, { role: "user", content: "x" });
   const text = 'def f(x):\n    return x + 1  # "one"';
@@ -185,7 +185,7 @@ async function copies(open) {
   check((await api(`/makar/conversations/${created.id}`)).error.code === "not_found", "the conversation is deleted");
 }
 
-async function keyboard(open) {
+async function testKeyboard(open) {
   const page = await open();
   await page.goto(base);
   await page.waitForSelector(".welcome");
@@ -215,7 +215,7 @@ async function keyboard(open) {
   await page.waitForSelector(".settings", { state: "detached" });
 }
 
-async function small(open) {
+async function testPhone(open) {
   const page = await open({ width: 360, height: 700, touch: true });
   await page.goto(base);
   await page.waitForSelector(".welcome");
@@ -234,7 +234,7 @@ async function small(open) {
 }
 
 // Closing the tab during an answer keeps the text so far.
-async function leaves(open) {
+async function testClosedTab(open) {
   const page = await open();
   await page.goto(base);
   await writeLong(page);
@@ -251,7 +251,7 @@ async function leaves(open) {
 }
 
 // Five hundred messages: opening and typing stay quick.
-async function long(open) {
+async function testManyMessages(open) {
   const created = await api("/makar/conversations", { title: "long", system: "" });
   let parent = 0;
   for (let i = 0; i < 500; ++i)
@@ -266,16 +266,16 @@ async function long(open) {
 }
 
 await test(async (open) => {
-  const page = await writes(open);
-  await stops(page);
-  await branches(page);
-  await chooses(page);
-  await attaches(page);
-  await exports(page);
-  await inert(open);
-  await copies(open);
-  await keyboard(open);
-  await leaves(open);
-  await small(open);
-  await long(open);
+  const page = await testStreaming(open);
+  await testStop(page);
+  await testBranches(page);
+  await testPreference(page);
+  await testAttachment(page);
+  await testExport(page);
+  await testHostileText(open);
+  await testCopy(open);
+  await testKeyboard(open);
+  await testClosedTab(open);
+  await testPhone(open);
+  await testManyMessages(open);
 });

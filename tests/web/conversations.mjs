@@ -7,7 +7,7 @@ import { gate, standIn, stream } from "./stand_in.mjs";
 const idOf = async (page) => Number((await page.evaluate(() => location.hash)).split("/")[2]);
 const last = (page) => page.locator(".message").last();
 
-async function folds(page, server) {
+async function testReasoning(page, server) {
   const half = gate();
   const call = '<tool_call>\n{"name": "weather", "arguments": {"city": "Oslo"}}\n</tool_call>';
   server.writes(`<think>\nFirst I *consider* it.\n</think>\n\nThe answer is **42**.\n\n${call}`, { hold: half.closed, calls: [{ name: "lookup", arguments: '{"id":7}' }] });
@@ -31,7 +31,7 @@ async function folds(page, server) {
   check((await page.locator(".reasoning").count()) === 1 && (await page.locator(".tool-call").count()) === 2, "reasoning and tool calls are shown after a reload");
 }
 
-async function edits(page) {
+async function testEdit(page) {
   const id = await idOf(page);
   await page.locator(answer).locator('[aria-label="Edit answer"]').click();
   await page.fill(".editor textarea", "My own words");
@@ -46,7 +46,7 @@ async function edits(page) {
   check((await api(`/makar/conversations/${id}`)).messages.length === 1, "a message is deleted");
 }
 
-async function searches(page) {
+async function testSearch(page) {
   await conversation("Alpha", "a question", "the word zanzibar is here");
   await conversation("Beta", "nothing", "to see");
   await page.reload();
@@ -67,7 +67,7 @@ async function searches(page) {
   await page.waitForSelector(".welcome");
 }
 
-async function imports(page) {
+async function testImport(page) {
   const id = await conversation("Tree", "root", "first answer");
   const root = (await api(`/makar/conversations/${id}`)).messages[0].id;
   const second = (await api(`/makar/conversations/${id}/messages`, { parent: root, role: "assistant", content: "second answer", meta: { model: "m" } })).id;
@@ -95,7 +95,7 @@ async function imports(page) {
   check((await page.textContent(".column .error-message")).includes("expected JSON"), "other files are refused with what was expected");
 }
 
-async function settings(page) {
+async function testSettings(page) {
   await page.goto(`${base}/#/chat`);
   await page.waitForSelector(".welcome");
   await page.click('[aria-label="Settings"]');
@@ -132,7 +132,7 @@ async function settings(page) {
   await page.waitForSelector(".presets select", { state: "detached" });
 }
 
-async function meters(page) {
+async function testContextMeter(page) {
   const path = `/makar/conversations/${await idOf(page)}`;
   const { meta } = (await api(path)).messages[1];
   check(meta.context > 20 && meta.model === "tiny", `tokens of the context: ${meta.context}`);
@@ -145,7 +145,7 @@ async function meters(page) {
 }
 
 // The first answer of a model that is not loaded takes longer, and the page shows that it is loading.
-async function loads(page, server) {
+async function testLoadingModel(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");
   await page.selectOption(".top select:not(.language)", "second");
@@ -158,7 +158,7 @@ async function loads(page, server) {
   await page.selectOption(".top select:not(.language)", "tiny");
 }
 
-async function models(page) {
+async function testModels(page) {
   const options = () => page.locator(".top select:not(.language) option").evaluateAll((all) => all.map((o) => `${o.value}:${o.dataset.loaded}`));
   check((await options()).join() === "tiny:true,second:false", `models that chat, with their state: ${await options()}`);
   check((await page.locator('option[value="second"]').textContent()).includes("not loaded"), "the state is shown as text");
@@ -175,7 +175,7 @@ async function models(page) {
   await page.selectOption(".top select:not(.language)", "tiny");
 }
 
-async function stopsByKey(page, server) {
+async function testStopByKey(page, server) {
   await page.goto(server.url);
   await page.waitForSelector(".welcome");
   const never = gate();
@@ -190,7 +190,7 @@ async function stopsByKey(page, server) {
 }
 
 // Hebrew and Arabic run from right to left, English next to them from left to right.
-async function directions(open) {
+async function testTextDirection(open) {
   const id = await conversation("שלום", "שלום לכולם", "مرحبا بالعالم\n\n- قائمة\n\nAnd English.");
   const page = await open();
   await page.goto(`${base}/#/chat/${id}`);
@@ -208,17 +208,17 @@ await test(async (open) => {
   const server = await standIn();
   const page = await open({ origin: server.url });
   await page.goto(server.url);
-  await folds(page, server);
-  await edits(page);
-  await searches(page);
+  await testReasoning(page, server);
+  await testEdit(page);
+  await testSearch(page);
   const direct = await open();
-  await imports(direct);
-  await settings(direct);
-  await meters(direct);
-  await loads(page, server);
-  await models(direct);
-  await stopsByKey(page, server);
-  await directions(open);
+  await testImport(direct);
+  await testSettings(direct);
+  await testContextMeter(direct);
+  await testLoadingModel(page, server);
+  await testModels(direct);
+  await testStopByKey(page, server);
+  await testTextDirection(open);
   const phone = await open({ width: 390, height: 800, touch: true, dark: true });
   await phone.goto(`${base}/#/chat`);
   await phone.click('[aria-label="Show conversations"]');

@@ -5,7 +5,7 @@ import { fails, gate, standIn } from "./stand_in.mjs";
 const text = (page, selector = ".message.assistant .said") => page.locator(selector).last().textContent();
 
 // Leaving the chat stops nothing: the answer is complete on return, in this conversation and in others.
-async function navigates(page, server) {
+async function testNavigation(page, server) {
   const half = gate();
   server.writes("The first half and the second half.", { hold: half.closed });
   await say(page, "Keep writing");
@@ -44,7 +44,7 @@ async function navigates(page, server) {
 }
 
 // A message that the server does not accept stays in the field.
-async function refused(page, server) {
+async function testRefusedMessage(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");
   const before = (await api("/makar/conversations")).conversations.length;
@@ -76,7 +76,7 @@ async function refused(page, server) {
 }
 
 // Without an answer there is an error with Retry, also after a reload.
-async function retries(page, server) {
+async function testRetry(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");
   server.on("/v1/chat/completions", fails(503, "too many requests"));
@@ -99,7 +99,7 @@ async function retries(page, server) {
 }
 
 // A lost connection is reported; the text that arrived is stored and can be continued.
-async function drops(page, server) {
+async function testLostConnection(page, server) {
   await page.goto(`${server.url}/#/chat`);
   await page.waitForSelector(".welcome");
   const dropGate = gate();
@@ -139,7 +139,7 @@ async function drops(page, server) {
 }
 
 // The real server continues an answer that was cut by its length.
-async function continues(open) {
+async function testContinue(open) {
   const page = await open();
   await page.goto(base);
   await page.click('[aria-label="Settings"]');
@@ -159,7 +159,7 @@ async function continues(open) {
 }
 
 // Over plain HTTP there is no navigator.clipboard.
-async function copies(open) {
+async function testCopyWithoutClipboard(open) {
   const page = await open();
   await page.addInitScript(() => Object.defineProperty(navigator, "clipboard", { value: undefined }));
   await page.goto(base);
@@ -189,12 +189,12 @@ await test(
     const server = await standIn();
     const page = await open({ origin: server.url });
     await page.goto(server.url);
-    await navigates(page, server);
-    await refused(page, server);
-    await retries(page, server);
-    await drops(page, server);
-    await continues(open);
-    await copies(open);
+    await testNavigation(page, server);
+    await testRefusedMessage(page, server);
+    await testRetry(page, server);
+    await testLostConnection(page, server);
+    await testContinue(open);
+    await testCopyWithoutClipboard(open);
     server.close();
   },
   { expectedErrors: ["503 (Service Unavailable)", "500 (Internal Server Error)", "net::ERR_"] },

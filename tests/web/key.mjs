@@ -4,7 +4,7 @@ import { base, check, say, shot, test } from "./browser.mjs";
 const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 
 // The dialog for the key: focus, a wrong key, Escape.
-async function asksForKey(page) {
+async function testKeyDialog(page) {
   await page.waitForSelector("dialog #key");
   check((await page.evaluate(() => document.activeElement?.id)) === "key", "the field has the focus");
   check((await page.locator("dialog .error-message").count()) === 0, "no error is shown yet");
@@ -31,7 +31,7 @@ await test(
   async (open) => {
     const page = await open({ dark: true });
     await page.goto(base);
-    await asksForKey(page);
+    await testKeyDialog(page);
     await say(page, "Let me in");
     await page.waitForSelector(".message.assistant footer");
     await page.reload();

@@ -11,7 +11,7 @@ const slide = (page, name, value) =>
   }, String(value));
 const bars = (page) => page.locator(".bars .now[data-now]").evaluateAll((all) => all.map((i) => [Number(i.dataset.now), i.getBoundingClientRect().width]));
 // Replies to earlier keystrokes may still arrive: wait until the tokens and the heat map have this many rows.
-const shows = (page, count) => page.waitForFunction((n) => document.querySelectorAll(".chip").length === n && document.querySelector(".heat-cells")?.dataset.rows === String(n), count);
+const waitForChips = (page, count) => page.waitForFunction((n) => document.querySelectorAll(".chip").length === n && document.querySelector(".heat-cells")?.dataset.rows === String(n), count);
 
 function values(look, index, row, key) {
   const a = look.attention;
@@ -19,7 +19,7 @@ function values(look, index, row, key) {
   return (head) => data.readUInt16LE(2 * ((head * a.rows + row) * a.keys + key)) / a.scale;
 }
 
-async function chips(page) {
+async function testChips(page) {
   const { tokens } = await api("/tokenize", { content: text, with_pieces: true });
   const chipTexts = await page.locator(".chip").evaluateAll((all) => all.map((c) => [c.querySelector("span").textContent, Number(c.querySelector("small").textContent)]));
   check(chipTexts.length === tokens.length, "one chip per token");
@@ -32,7 +32,7 @@ async function chips(page) {
   near(Number(detail.match(/([\d.e-]+) %/)[1]), p, "a token's probability is that of /score", p / 50);
 }
 
-async function next(page) {
+async function testNextToken(page) {
   const score = await api("/score", { prompt: text, completion: "x", top: 10 });
   const best = score.token_logprobs[0].top.map((t) => Math.exp(t.logprob));
   const initial = await bars(page);
@@ -54,14 +54,14 @@ async function next(page) {
   await page.locator(".bars button").first().click();
   check((await page.inputValue("#look-text")).length > before.length, "a click on a bar appends its token");
   await page.fill("#look-text", text);
-  await shows(page, text.length);
+  await waitForChips(page, text.length);
   await page.click("text=Sample one");
   check((await page.inputValue("#look-text")).length > text.length, "a token is drawn");
   await page.fill("#look-text", text);
-  await shows(page, text.length);
+  await waitForChips(page, text.length);
 }
 
-async function attention(page) {
+async function testAttention(page) {
   const look = await api("/makar/look", { prompt: text, what: ["attention"] });
   const { rows, keys, heads, layers } = look.attention;
   const cells = await page.evaluate(() => {
@@ -95,7 +95,7 @@ async function attention(page) {
   check((await page.locator(".positions canvas").count()) === 1, "positions are drawn");
 }
 
-async function others(page) {
+async function testOtherModels(page) {
   await page.click('.choice label:has-text("Heat map")');
   await page.selectOption(".top select:not(.language)", "experts");
   await page.waitForSelector(".routing");
@@ -127,7 +127,7 @@ async function others(page) {
 }
 
 // Many heads stay large enough to see and to touch.
-async function heads(page, width) {
+async function testHeads(page, width) {
   await page.selectOption(".top select:not(.language)", "heads");
   await page.waitForFunction(() => document.querySelectorAll(".grid button").length === 22 * 32);
   const box = await page.locator(".grid button").first().boundingBox();
@@ -138,7 +138,7 @@ async function heads(page, width) {
 }
 
 // Only the main area scrolls, and the header stays.
-async function scrolls(page) {
+async function testScrolling(page) {
   const [outer, inner] = await page.evaluate(() => {
     const main = document.querySelector("main");
     main.scrollTop = main.scrollHeight;
@@ -152,7 +152,7 @@ async function scrolls(page) {
 }
 
 // Every image has a name, or is hidden from assistive software because the element around it has one.
-async function names(page) {
+async function testImageNames(page) {
   const unnamed = await page.locator("canvas").evaluateAll((all) =>
     all.filter((c) => !(c.getAttribute("role") === "img" && c.getAttribute("aria-label")) && c.getAttribute("aria-hidden") !== "true").length);
   check(unnamed === 0, `${unnamed} canvases without a name`);
@@ -161,7 +161,7 @@ async function names(page) {
 }
 
 // The contrast of each chip's text with its background, in both colourings.
-async function contrast(page, what) {
+async function testContrast(page, what) {
   for (const by of ["token", "probability"]) {
     await page.click(`.choice label:has-text("${by}")`);
     const worst = await page.locator(".chip").evaluateAll((all) => {
@@ -188,7 +188,7 @@ async function contrast(page, what) {
   }
 }
 
-async function bounds(page) {
+async function testLimits(page) {
   await page.selectOption(".top select:not(.language)", "tiny");
   await page.fill("#look-text", "x".repeat(600));
   await page.waitForSelector(".error-message");
@@ -203,32 +203,32 @@ await test(
     const page = await open();
     await page.goto(`${base}/#/look`);
     await page.fill("#look-text", text);
-    await shows(page, text.length);
-    await chips(page);
-    await next(page);
-    await attention(page);
-    await others(page);
-    await bounds(page);
+    await waitForChips(page, text.length);
+    await testChips(page);
+    await testNextToken(page);
+    await testAttention(page);
+    await testOtherModels(page);
+    await testLimits(page);
     await page.fill("#look-text", text);
-    await shows(page, text.length);
+    await waitForChips(page, text.length);
     await shot(page, "look");
-    await scrolls(page);
-    await names(page);
+    await testScrolling(page);
+    await testImageNames(page);
     const otherRow = await page.locator(".others").evaluate((row) => [...row.children].map((e) => [e.scrollWidth - e.clientWidth, e.getBoundingClientRect().width]));
     check(otherRow.every(([hidden]) => hidden <= 0), `the row of all other tokens is not clipped: ${JSON.stringify(otherRow)}`);
     const share = await page.locator(".others .now").evaluate((bar) => bar.getBoundingClientRect().width / bar.parentElement.getBoundingClientRect().width);
     const listed = (await bars(page)).reduce((sum, [p]) => sum + p, 0);
     near(share, 1 - listed, "the bar of all other tokens has the length of their probability", 0.02);
-    await contrast(page, "light");
-    await heads(page, 1200);
+    await testContrast(page, "light");
+    await testHeads(page, 1200);
     const phone = await open({ width: 390, height: 800, touch: true, dark: true });
     await phone.goto(`${base}/#/look`);
     await phone.waitForSelector(".heat-cells");
     await fits(phone, "the inspection page");
-    await scrolls(phone);
-    await contrast(phone, "dark");
+    await testScrolling(phone);
+    await testContrast(phone, "dark");
     await shot(phone, "look-phone-dark");
-    await heads(phone, 390);
+    await testHeads(phone, 390);
   },
   { expectedErrors: ["400 (Bad Request)"] },
 );

@@ -17,7 +17,7 @@ const python = 'def half(x):  # not //\n    """A string // with # marks\n    ove
 const c = '#include <stdio.h>\nint main(void) { // says hello\n  /* two\n     lines */\n  printf("// no comment");\n  return 0;\n}';
 const marked = (page, index, kind) => page.locator(".code").nth(index).locator(`.code-${kind}`).allTextContents();
 
-async function renders(open) {
+async function testRendering(open) {
   const id = await conversation("text", "poem", poem, "math", formulas, "table", table, "code", `\`\`\`python\n${python}\n\`\`\`\n\n\`\`\`c\n${c}\n\`\`\`\n\n\`\`\`\n${c}\n\`\`\``);
   const page = await open();
   await page.goto(`${base}/#/chat/${id}`);
@@ -55,7 +55,7 @@ async function renders(open) {
 }
 
 // On a phone words of a table are not broken: the table scrolls.
-async function narrow(open) {
+async function testPhoneTable(open) {
   const wideTable = "| " + "Responsibilities | Characteristics | Recommendation | ".repeat(2) + "\n|" + "---|".repeat(6) + "\n| " + "internationalization | authentication | straightforward | ".repeat(2);
   const id = await conversation("wide", "table", wideTable + "\n\n$$" + "x_{1} + ".repeat(60) + "y$$");
   const page = await open({ width: 390, height: 800, touch: true });
@@ -69,7 +69,7 @@ async function narrow(open) {
 }
 
 // A text that arrives in pieces ends as the same page as the whole text.
-async function grows(open) {
+async function testStreamedText(open) {
   const parts = [poem, formulas, table, "1. one\n2. two\n\n3. three\n\n   more of three\n", "> quoted\n> text", "## Title", `\`\`\`python\n${python}\n\`\`\``, "- a\n  - b\n- c", "Setext\n======", "[late]: https://example.com/late"];
   const text = [parts.join("\n\n"), ...Array.from({ length: 12 }, (_, i) => `### Part ${i}\n\n${parts.slice(0, 8).join("\n\n")}`)].join("\n\n");
   const server = await standIn();
@@ -89,7 +89,7 @@ async function grows(open) {
 }
 
 // A long table and a long list are split into parts that are rendered separately: nothing is lost, and what follows is parsed as usual.
-async function cuts(open) {
+async function testSplitBlocks(open) {
   const rows = Array.from({ length: 700 }, (_, i) => `| ${i} | some cell $x_{${i}}$ | a third one |`);
   const items = Array.from({ length: 500 }, (_, i) => `${i + 1}. item number ${i + 1} of many`);
   const text = `Before\n\n| a | b | c |\n|--:|---|---|\n${rows.join("\n")}\n\n## After the table\n\n${items.join("\n")}\n\nThe end.`;
@@ -113,9 +113,9 @@ async function cuts(open) {
 }
 
 await test(async (open) => {
-  await renders(open);
-  await narrow(open);
-  await grows(open);
-  await cuts(open);
+  await testRendering(open);
+  await testPhoneTable(open);
+  await testStreamedText(open);
+  await testSplitBlocks(open);
   check((await api("/makar/conversations")).conversations.length === 4, "four conversations");
 });

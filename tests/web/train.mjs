@@ -18,7 +18,7 @@ const figure = (page, name) => page.locator(".figures div", { hasText: name }).l
 const labels = (page) => page.locator(".chart").first().locator(".u-legend .u-label").allTextContents();
 
 // The time left: the remaining steps at the speed of the last ones.
-async function timeLeft(page) {
+async function testTimeLeft(page) {
   mkdirSync(`${runs}/timed`);
   const log = `${runs}/timed/log.jsonl`;
   writeFileSync(log, line(1, 3, { total: 1000, seconds: 3 }) + line(2, 2.9, { total: 1000, seconds: 3 }));
@@ -32,7 +32,7 @@ async function timeLeft(page) {
 }
 
 // Other runs are drawn in the same chart, over one axis of steps.
-async function compares(page) {
+async function testComparison(page) {
   mkdirSync(`${runs}/other`);
   writeFileSync(`${runs}/other/log.jsonl`, [5, 10, 15, 20].map((step) => line(step, 4 - step / 10)).join(""));
   await page.goto(`${base}/#/train/first`);
@@ -71,8 +71,8 @@ await test(async (open) => {
   writeFileSync(`${runs}/first/new`, line(1, 5));
   renameSync(`${runs}/first/new`, `${runs}/first/log.jsonl`);
   await waitForPoints(page, 1);
-  await timeLeft(page);
-  await compares(page);
+  await testTimeLeft(page);
+  await testComparison(page);
   // Another run, with a hostile name.
   const name = "b <img src=x onerror=window.pwned=1>";
   mkdirSync(`${runs}/${name}`);

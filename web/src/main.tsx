@@ -9,7 +9,7 @@ import { EvaluatePage } from "./evaluate/page";
 import { keyDeclined, keyQuestion, type KeyQuestion } from "./key";
 import { LookPage } from "./look/page";
 import { chooseModel, models, modelsFor, refreshModels } from "./models";
-import { currentPage, pages, place, type PageName } from "./place";
+import { address, currentPage, pages, type PageName } from "./address";
 import { saveSetting, loadSetting, useWatched } from "./state";
 import { language, type Language, languageNames, setLanguage, words } from "./strings";
 import { TrainPage } from "./train/page";
@@ -97,13 +97,13 @@ function ModelPicker({ list, current }: { list: Model[]; current?: Model }) {
 }
 
 // The chat that was open, so that its link leads back to it.
-function address(page: PageName): string {
+function pageAddress(page: PageName): string {
   const { open } = session.value;
   return page === "chat" && open ? `#/chat/${open.id}` : `#/${page}`;
 }
 
 function App() {
-  useWatched(place);
+  useWatched(address);
   useWatched(session);
   const page = currentPage();
   const question = useWatched(keyQuestion);
@@ -139,7 +139,7 @@ function App() {
         <span class="wordmark">{words.name}</span>
         <nav aria-label={words.nav.label}>
           {pages.map((name) => (
-            <a key={name} href={address(name)} aria-current={name === page ? "page" : undefined}>
+            <a key={name} href={pageAddress(name)} aria-current={name === page ? "page" : undefined}>
               <Icon name={name} />
               <span>{words.nav[name]}</span>
             </a>

@@ -223,8 +223,8 @@ export interface StudyReport {
 export interface EngineView {
   seconds: number;
   prompt_tokens: number;
-  written_tokens: number;
-  requests: { inside: number; places: number };
+  generated_tokens: number;
+  requests: { in_flight: number; max_in_flight: number };
   engine: {
     tasks: number;
     steps: number;

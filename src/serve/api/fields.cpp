@@ -73,7 +73,7 @@ Result<int64_t> integer_field(const Json& object, const std::string& key, int64_
   MAKAR_TRY(const double value,
             number_field(object, key, static_cast<double>(low), static_cast<double>(high), 0));
   if (std::floor(value) != value)
-    return error_at(key, "expected a whole number, got {}", quote(object[key].dump(), 40));
+    return error_at(key, "expected an integer, got {}", quote(object[key].dump(), 40));
   return static_cast<int64_t>(value);
 }
 

@@ -23,6 +23,14 @@ std::string trace_path(const std::string& folder, const std::string& name) {
   return folder + "/" + name + std::string(kTraceExtension);
 }
 
+// Older traces have other names.
+void rename_field(Json& line, const std::string& old_name, const std::string& name) {
+  if (!line.contains(old_name)) return;
+  Json value = std::move(line[old_name]);
+  line.erase(old_name);
+  line[name] = std::move(value);
+}
+
 Result<std::vector<Json>> trace_lines(const std::string& folder, const std::string& name, size_t max) {
   const std::string path = trace_path(folder, name);
   if (!is_plain_name(name) || !is_file(path))
@@ -41,7 +49,11 @@ Result<std::vector<Json>> read_trace(std::string_view text, const std::string& n
     if (end == std::string_view::npos) break;  // the last line is still being written
     MAKAR_TRY(Json line, parse_json(text.substr(at, end - at), fmt::format("{}.jsonl:{}", name, ++number),
                                     {kMaxTraceBytes, kMaxTraceDepth}));
-    if (line.is_object()) out.push_back(std::move(line));
+    if (line.is_object()) {
+      rename_field(line, "ask", "request");
+      rename_field(line, "said", "reply");
+      out.push_back(std::move(line));
+    }
     at = end + 1;
   }
   return out;
@@ -50,8 +62,8 @@ Result<std::vector<Json>> read_trace(std::string_view text, const std::string& n
 Json waiting_request(const std::vector<Json>& lines) {
   Json waiting;
   for (const Json& line : lines) {
-    if (line.contains("ask") && line["ask"].is_object()) waiting = line["ask"];
-    if (line.contains("said") || line.contains("end")) waiting = nullptr;
+    if (line.contains("request") && line["request"].is_object()) waiting = line["request"];
+    if (line.contains("reply") || line.contains("end")) waiting = nullptr;
   }
   return waiting;
 }

@@ -95,7 +95,7 @@ Result<LookRequest> read_look(const Json& body) {
     if (!layers.is_array() || layers.empty() || layers.size() > kMaxLookLayers)
       return error_at("layers", "expected a list of 1 to {} layer numbers", kMaxLookLayers);
     for (const Json& layer : layers) {
-      if (!layer.is_number_integer()) return error_at("layers", "expected whole numbers");
+      if (!layer.is_number_integer()) return error_at("layers", "expected integers");
       request.layers.push_back(layer.get<int64_t>());
     }
     std::sort(request.layers.begin(), request.layers.end());

@@ -24,7 +24,7 @@ Value Interpreter::call_function(const std::string& name, const Arguments& a) {
     int64_t v[3] = {0, 0, 1};
     if (a.positional.empty() || a.positional.size() > 3) fail("range takes one to three numbers");
     for (size_t i = 0; i < a.positional.size(); ++i) {
-      if (!a.positional[i].is_integer()) fail("range takes whole numbers");
+      if (!a.positional[i].is_integer()) fail("range takes integers");
       v[i] = a.positional[i].integer();
     }
     if (a.positional.size() == 1) v[1] = std::exchange(v[0], 0);

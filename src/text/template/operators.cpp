@@ -144,7 +144,7 @@ Value slice(const Value& v, const Value* start, const Value* stop, const Value* 
   if (!v.is_string() && !v.is_sequence())
     fail(fmt::format("a value of type {} cannot be sliced", type_name(v)));
   for (const Value* bound : {start, stop, step})
-    if (bound && !bound->is_integer()) fail("the bounds of a slice must be whole numbers");
+    if (bound && !bound->is_integer()) fail("the bounds of a slice must be integers");
   const int64_t stride = step ? step->integer() : 1, n = length(v);
   if (stride == 0) fail("the step of a slice cannot be zero");
   const auto clamp = [&](const Value* bound, int64_t absent) {

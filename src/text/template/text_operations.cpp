@@ -141,7 +141,7 @@ Traced join(const std::vector<Value>& items, const Traced& separator, Interprete
 }
 
 int64_t integer_of(const Value& v, const char* what) {
-  if (!v.is_integer()) fail(fmt::format("{} must be a whole number, found {}", what, type_name(v)));
+  if (!v.is_integer()) fail(fmt::format("{} must be an integer, found {}", what, type_name(v)));
   return v.integer();
 }
 

@@ -32,7 +32,7 @@ export function ChatBar({ onList, onSettings, settingsOpen }: Props) {
     <header class="chat-bar">
       <IconButton icon="menu" label={words.chat.openList} class="only-narrow" onClick={onList} />
       <h1 dir="auto">{open?.title ?? ""}</h1>
-      <a class="icon-button only-narrow" href="#/chat" aria-label={words.chat.fresh} title={words.chat.fresh}>
+      <a class="icon-button only-narrow" href="#/chat" aria-label={words.chat.newChat} title={words.chat.newChat}>
         <Icon name="plus" />
       </a>
       <input
@@ -53,7 +53,7 @@ export function ChatBar({ onList, onSettings, settingsOpen }: Props) {
         onKeyDown={(e) => e.key === "Escape" && e.currentTarget.open && (e.preventDefault(), (e.currentTarget.open = false))}
         onFocusOut={(e) => !e.currentTarget.contains(e.relatedTarget as Node) && (e.currentTarget.open = false)}
       >
-        <summary class="icon-button" aria-label={words.chat.more} title={words.chat.more}>
+        <summary class="icon-button" aria-label={words.chat.importExport} title={words.chat.importExport}>
           <Icon name="save" />
         </summary>
         <ul>

@@ -76,7 +76,7 @@ export function Marks({ tokens }: { tokens: TokenMark[] }) {
         role="group"
         tabIndex={0}
         dir="auto"
-        aria-label={words.chat.marksLabel}
+        aria-label={words.chat.probabilitiesLabel}
         onKeyDown={(e) => arrow(e, (by) => setAt(Math.min(tokens.length - 1, Math.max(0, (at ?? -1) + by))))}
         onFocus={() => setAt(at ?? 0)}
         onClick={choose}
@@ -90,7 +90,7 @@ export function Marks({ tokens }: { tokens: TokenMark[] }) {
       <div class="marks-detail" aria-live="polite">
         {selected && (
           <>
-            <b>{visible(selected[0])}</b> {words.chat.tokenMark(percent(Math.exp(selected[1])))}
+            <b>{visible(selected[0])}</b> {words.chat.tokenProbability(percent(Math.exp(selected[1])))}
             <ol aria-label={words.chat.alternatives}>
               {selected[2].map(([text, logprob]) => (
                 <li key={text}>

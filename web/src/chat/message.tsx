@@ -23,9 +23,9 @@ function Versions({ message, open }: { message: Message; open: Conversation }) {
   const at = all.findIndex((m) => m.id === message.id);
   return (
     <span class="versions">
-      <IconButton icon="left" size={16} label={words.chat.before} disabled={at === 0} onClick={() => turn(message, -1)} />
+      <IconButton icon="left" size={16} label={words.chat.previousVersion} disabled={at === 0} onClick={() => turn(message, -1)} />
       <span>{words.chat.version(at + 1, all.length)}</span>
-      <IconButton icon="right" size={16} label={words.chat.after} disabled={at === all.length - 1} onClick={() => turn(message, 1)} />
+      <IconButton icon="right" size={16} label={words.chat.nextVersion} disabled={at === all.length - 1} onClick={() => turn(message, 1)} />
     </span>
   );
 }
@@ -35,7 +35,7 @@ function stats({ meta }: Message): string {
   const parts = [];
   if (model) parts.push(model);
   if (count && seconds) parts.push(words.chat.stats(number(count), number(count / seconds, { max: count / seconds < 10 ? 1 : 0 })));
-  if (finish === "length") parts.push(words.chat.cut);
+  if (finish === "length") parts.push(words.chat.truncated);
   if (finish === "stopped") parts.push(words.chat.stopped);
   if (edited) parts.push(words.chat.edited);
   return parts.join(" · ");
@@ -164,11 +164,11 @@ export const MessageView = memo(
           <CopyButton text={message.content} />
           {!user && (
             <>
-              <IconButton icon="again" size={16} label={words.chat.again} disabled={busy || !model} onClick={() => model && void answerAgain(model, message.parent)} />
-              <IconButton icon="up" size={16} label={words.chat.good} pressed={message.rating === 1} onClick={() => void rate(message, message.rating === 1 ? 0 : 1)} />
-              <IconButton icon="down" size={16} label={words.chat.bad} pressed={message.rating === -1} onClick={() => void rate(message, message.rating === -1 ? 0 : -1)} />
+              <IconButton icon="again" size={16} label={words.chat.regenerate} disabled={busy || !model} onClick={() => model && void answerAgain(model, message.parent)} />
+              <IconButton icon="up" size={16} label={words.chat.goodAnswer} pressed={message.rating === 1} onClick={() => void rate(message, message.rating === 1 ? 0 : 1)} />
+              <IconButton icon="down" size={16} label={words.chat.badAnswer} pressed={message.rating === -1} onClick={() => void rate(message, message.rating === -1 ? 0 : -1)} />
               {tokens && tokens.length > 0 && (
-                <IconButton icon="drop" size={16} label={words.chat.marks} pressed={marking} onClick={() => setMarking(!marking)} />
+                <IconButton icon="drop" size={16} label={words.chat.showProbabilities} pressed={marking} onClick={() => setMarking(!marking)} />
               )}
             </>
           )}
@@ -178,7 +178,7 @@ export const MessageView = memo(
         {removing && (
           <Confirm
             title={words.chat.removeMessage}
-            text={words.chat.removeMessageAsk}
+            text={words.chat.confirmRemoveMessage}
             onYes={() => void removeMessage(message)}
             onClose={() => setRemoving(false)}
           />

@@ -1,7 +1,7 @@
 // The chat page: the list of conversations, the branch that is shown, the composer, the settings.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { models } from "../models";
-import { place } from "../place";
+import { address } from "../address";
 import { useWatched } from "../state";
 import { words } from "../strings";
 import type { Model } from "../types";
@@ -66,7 +66,7 @@ function Welcome({ model }: { model?: Model }) {
 
 export function ChatPage({ model }: { model?: Model }) {
   const s = useWatched(session);
-  const [, id] = useWatched(place);
+  const [, id] = useWatched(address);
   const generation = useWatched(generations).get(s.open?.id ?? 0);
   const [listOpen, setListOpen] = useState(false);
   const [searching, setSearching] = useState(0); // counts requests to focus the search field
@@ -104,7 +104,7 @@ export function ChatPage({ model }: { model?: Model }) {
             {choices && <Choices messages={choices} />}
             {several && <SeveralAnswers generation={generation} />}
             {!open && <Welcome model={model} />}
-            {generation?.plain && <p class="note">{words.chat.plain}</p>}
+            {generation?.plain && <p class="note">{words.chat.noTemplate}</p>}
             {failed && <ErrorMessage error={failed.error} onRetry={failed.retry} />}
             {last?.role === "user" && !busy && !failed && model && (
               <button type="button" class="answer-missing" onClick={() => void answerAgain(model, last.id)}>
@@ -118,7 +118,7 @@ export function ChatPage({ model }: { model?: Model }) {
         </div>
         <div class="foot column">
           {away && (
-            <button type="button" class="to-end" aria-label={words.chat.toBottom} title={words.chat.toBottom} onClick={toEnd}>
+            <button type="button" class="to-end" aria-label={words.chat.scrollToEnd} title={words.chat.scrollToEnd} onClick={toEnd}>
               <Icon name="bottom" />
             </button>
           )}

@@ -1,5 +1,5 @@
 // Sending a message: it is stored first, then answered. Choosing among several answers.
-import { currentPage, replacePlace } from "../place";
+import { currentPage, replaceAddress } from "../address";
 import { words } from "../strings";
 import type { AttachedFile, Conversation, Message, Model } from "../types";
 import { compose } from "./attachments";
@@ -46,7 +46,7 @@ export async function send(
     // If the user has opened another conversation, the answer is generated in the background.
     if ((now?.id ?? 0) === (before?.id ?? 0)) {
       show(to);
-      if (!before && currentPage() === "chat") replacePlace("chat", String(open.id));
+      if (!before && currentPage() === "chat") replaceAddress("chat", String(open.id));
     }
     void refresh();
   };

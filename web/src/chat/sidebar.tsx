@@ -77,7 +77,7 @@ export function Sidebar({ open, searching, onClose }: Props) {
         <div class="sidebar-head">
           <a class="fresh" ref={first} href="#/chat" onClick={onClose}>
             <Icon name="plus" size={18} />
-            {words.chat.fresh}
+            {words.chat.newChat}
           </a>
           <IconButton icon="close" label={words.close} class="only-narrow" onClick={onClose} />
         </div>
@@ -85,8 +85,8 @@ export function Sidebar({ open, searching, onClose }: Props) {
           ref={field}
           type="search"
           dir="auto"
-          aria-label={words.chat.find}
-          placeholder={words.chat.find}
+          aria-label={words.chat.search}
+          placeholder={words.chat.search}
           value={search}
           onInput={(e) => setSearch(e.currentTarget.value)}
         />
@@ -103,14 +103,14 @@ export function Sidebar({ open, searching, onClose }: Props) {
             </li>
           ))}
         </ul>
-        {matching.length === 0 && <p class="hint">{search.trim() ? words.chat.notFound : words.chat.none}</p>}
-        {!s.persistent && <p class="hint">{words.chat.notKept}</p>}
+        {matching.length === 0 && <p class="hint">{search.trim() ? words.chat.notFound : words.chat.noConversations}</p>}
+        {!s.persistent && <p class="hint">{words.chat.notStored}</p>}
       </aside>
       {renaming && <Rename item={renaming} onClose={() => setRenaming(null)} />}
       {removing && (
         <Confirm
           title={words.chat.remove}
-          text={words.chat.removeAsk(removing.title)}
+          text={words.chat.confirmRemove(removing.title)}
           onYes={() => void removeConversation(removing.id)}
           onClose={() => setRemoving(null)}
         />

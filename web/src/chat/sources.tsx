@@ -20,7 +20,7 @@ export function SourceList({ sources, grounding }: Props) {
             <details>
               <summary dir="auto">
                 <b>{source.title || source.document}</b>
-                <span class="place">{words.chat.sourcePlace(source.document, number(source.begin), number(source.end))}</span>
+                <span class="place">{words.chat.sourceRange(source.document, number(source.begin), number(source.end))}</span>
               </summary>
               <p class="plain" dir="auto">
                 {source.text}

@@ -14,7 +14,7 @@ const maxPoints = 60;
 
 interface Point {
   computed: number;
-  inside: number;
+  inFlight: number;
   batch: number;
   memory: number;
 }
@@ -44,7 +44,7 @@ export function EnginePage() {
       const steps = now.engine.steps - old.engine.steps;
       const point = {
         computed: (now.engine.rows - old.engine.rows) / seconds,
-        inside: now.requests.inside,
+        inFlight: now.requests.in_flight,
         batch: steps > 0 ? (now.engine.rows - old.engine.rows) / steps : 0,
         memory: now.memory.resident,
       };
@@ -70,8 +70,8 @@ export function EnginePage() {
       {view && (
         <>
           <div class="tiles">
-            {tile(t.computed, "computed", short(last?.computed ?? 0), t.perSecond)}
-            {tile(t.inside, "inside", String(view.requests.inside), t.ofSlots(view.requests.places))}
+            {tile(t.throughput, "computed", short(last?.computed ?? 0), t.perSecond)}
+            {tile(t.inFlight, "inFlight", String(view.requests.in_flight), t.ofSlots(view.requests.max_in_flight))}
             {tile(t.batch, "batch", short(last?.batch ?? 0), t.perStep)}
             {tile(t.memory, "memory", bytesText(view.memory.resident), t.peak(bytesText(view.memory.peak)))}
           </div>
@@ -82,7 +82,7 @@ export function EnginePage() {
               [
                 [t.running, view.engine.tasks],
                 [t.promptTokens, view.prompt_tokens],
-                [t.generatedTokens, view.written_tokens],
+                [t.generatedTokens, view.generated_tokens],
                 [t.steps, view.engine.steps],
                 [t.reused, view.engine.reused],
                 [t.preempted, view.engine.preempted],

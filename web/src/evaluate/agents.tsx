@@ -32,8 +32,8 @@ interface Line {
   question?: string;
   plan?: string[];
   step?: Step;
-  ask?: Request;
-  said?: { number: number };
+  request?: Request;
+  reply?: { number: number };
   end?: string;
   answer?: string;
   reason?: string;
@@ -43,10 +43,10 @@ interface Line {
 
 const pollMilliseconds = 1000;
 
-function StepView({ step, place }: { step: Step; place: number }) {
+function StepView({ step, stepNumber }: { step: Step; stepNumber: number }) {
   return (
     <li class="card step">
-      <h3>{words.evaluate.step(place, step.task === undefined ? null : step.task + 1)}</h3>
+      <h3>{words.evaluate.step(stepNumber, step.task === undefined ? null : step.task + 1)}</h3>
       {step.thought && <p>{step.thought}</p>}
       {step.tool && (
         <p>
@@ -76,7 +76,7 @@ function RequestForm({ name, request, onDone }: { name: string; request: Request
   };
   return (
     <section class="card waiting" role="alert">
-      <h3>{request.tool ? words.evaluate.allowAsk : words.evaluate.agentAsks}</h3>
+      <h3>{request.tool ? words.evaluate.confirmTool : words.evaluate.agentAsks}</h3>
       <ErrorMessage error={error} />
       {request.tool ? (
         <>
@@ -135,11 +135,11 @@ function Trace({ name }: { name: string }) {
       )}
       <ol class="steps">
         {steps.map((step, i) => (
-          <StepView key={i} step={step} place={i + 1} />
+          <StepView key={i} step={step} stepNumber={i + 1} />
         ))}
       </ol>
-      {last?.ask && <RequestForm key={last.ask.number} name={name} request={last.ask} onDone={load} />}
-      {last && !last.end && !last.ask && <p class="hint">{words.evaluate.agentRuns}</p>}
+      {last?.request && <RequestForm key={last.request.number} name={name} request={last.request} onDone={load} />}
+      {last && !last.end && !last.request && <p class="hint">{words.evaluate.agentWorking}</p>}
       {last?.end && (
         <section class="card end">
           <h3>{last.end === "answer" ? words.evaluate.agentAnswer : words.evaluate.agentEnded(last.end)}</h3>

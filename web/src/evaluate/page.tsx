@@ -1,5 +1,5 @@
 // Evaluate: results of evaluations, studies in which people rate answers, and traces of agents.
-import { place } from "../place";
+import { address } from "../address";
 import { useWatched } from "../state";
 import { words } from "../strings";
 import { Agents } from "./agents";
@@ -9,7 +9,7 @@ import { Results } from "./results";
 const tabs = ["results", "rate", "agents"] as const;
 
 export function EvaluatePage() {
-  const [, tab, name] = useWatched(place);
+  const [, tab, name] = useWatched(address);
   const here = tabs.find((one) => one === tab) ?? "results";
   return (
     <div class="sheet evaluate">

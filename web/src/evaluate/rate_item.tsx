@@ -149,7 +149,7 @@ export function RateItem({ study, rater }: { study: string; rater: string }) {
       </div>
       {kind === "pair" && (
         <Radios
-          label={words.evaluate.which}
+          label={words.evaluate.whichIsBetter}
           name="pair"
           options={pair}
           value={pairValue}

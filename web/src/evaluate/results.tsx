@@ -66,7 +66,7 @@ export function Results({ name: selected }: { name?: string }) {
             <section class="scores">
               <h2>{found.model ?? found.name}</h2>
               <label class="beside">
-                {words.evaluate.beside}{" "}
+                {words.evaluate.compareWith}{" "}
                 <select value={beside} onChange={(e) => setBeside(e.currentTarget.value)}>
                   <option value="">–</option>
                   {list.results.filter((r) => r.name !== name).map((r) => <option key={r.name}>{r.name}</option>)}

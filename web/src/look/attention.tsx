@@ -76,7 +76,7 @@ export function AttentionCard({ look, subject }: Props) {
         <h2 id="attention-title">{words.look.attention}</h2>
         <div class="row">
           {kinds.length > 1 && (
-            <select aria-label={words.look.of} value={kind} onChange={(e) => setOf(e.currentTarget.value)}>
+            <select aria-label={words.look.attentionOf} value={kind} onChange={(e) => setOf(e.currentTarget.value)}>
               {kinds.map((k) => (
                 <option key={k} value={k}>
                   {words.look.ofNames[k]}
@@ -89,7 +89,7 @@ export function AttentionCard({ look, subject }: Props) {
             value={view}
             onChange={setView}
             options={[
-              ["map", words.look.map],
+              ["map", words.look.heatMap],
               ["lines", words.look.lines],
             ]}
           />

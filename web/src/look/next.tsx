@@ -23,7 +23,7 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: SamplerSettings; 
               tabIndex={i ? -1 : 0}
               class={b.now === 0 ? "out" : ""}
               disabled={!onWrite}
-              aria-label={onWrite ? words.look.write(visible(b.text), percent(b.now)) : undefined}
+              aria-label={onWrite ? words.look.appendToken(visible(b.text), percent(b.now)) : undefined}
               onClick={() => onWrite?.(b.text)}
             >
               <code>{visible(b.text)}</code>
@@ -45,11 +45,11 @@ function Bars({ d, knobs, onWrite }: { d: Distribution; knobs: SamplerSettings; 
         <span class="number">{others < 1e-9 ? "–" : percent(others)}</span>
       </div>
       <p class="hint" aria-live="polite">
-        {words.look.left(number(candidates))} · {words.look.entropy(number(bits, { min: 2, max: 2 }))}
+        {words.look.candidates(number(candidates))} · {words.look.entropy(number(bits, { min: 2, max: 2 }))}
       </p>
       {onWrite && (
         <button type="button" onClick={() => onWrite(sampleText(bars))}>
-          {words.look.draw}
+          {words.look.sampleOne}
         </button>
       )}
     </>

@@ -73,7 +73,7 @@ export function LookPage({ model }: { model?: Model }) {
           </>
         )}
         <p class="hint" role="status">
-          {busy ? words.look.reading : look ? words.look.about(look.model) : ""}
+          {busy ? words.look.computing : look ? words.look.modelSummary(look.model) : ""}
         </p>
         <ErrorMessage error={error} onRetry={() => setTries(tries + 1)} />
       </section>

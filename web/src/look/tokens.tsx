@@ -10,7 +10,7 @@ type Probability = NonNullable<Look["probabilities"]>[number];
 function title(token: LookToken, p?: Probability): string {
   const id = words.look.tokenTitle(token.id);
   if (p === undefined) return id;
-  return `${id}, ${p === null ? words.look.first : words.look.probability(percent(Math.exp(p.logprob)), p.rank)}`;
+  return `${id}, ${p === null ? words.look.firstToken : words.look.probability(percent(Math.exp(p.logprob)), p.rank)}`;
 }
 
 function Chips({ tokens, look, by }: { tokens: LookToken[]; look: Look; by: "token" | "probability" }) {

@@ -1,7 +1,7 @@
 // Train: the runs of a folder, and the selected run.
 import { useState } from "preact/hooks";
 import { get } from "../api";
-import { place } from "../place";
+import { address } from "../address";
 import { useInterval, useWatched } from "../state";
 import { words } from "../strings";
 import { ErrorMessage } from "../ui/controls";
@@ -18,7 +18,7 @@ interface ListedRun {
 const liveSeconds = 30;
 
 export function TrainPage() {
-  const [, selected] = useWatched(place);
+  const [, selected] = useWatched(address);
   const [folder, setFolder] = useState("");
   const [runs, setRuns] = useState<ListedRun[] | null>(null);
   const [chosen, setChosen] = useState<string[]>([]); // to compare with
@@ -40,7 +40,7 @@ export function TrainPage() {
       <ErrorMessage error={error} onRetry={() => void list()} />
       {runs?.length === 0 && (
         <section class="card empty">
-          <h2>{words.train.none}</h2>
+          <h2>{words.train.noRuns}</h2>
           <p class="hint">{words.train.noneHint}</p>
           <pre>{words.train.command(folder)}</pre>
         </section>

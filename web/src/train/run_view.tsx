@@ -100,7 +100,7 @@ export function RunView({ name, compared }: { name: string; compared: string[] }
           <h2>{words.train.loss}</h2>
           <label class="check">
             <input type="checkbox" checked={log} onChange={(e) => setLog(e.currentTarget.checked)} />
-            {words.train.log}
+            {words.train.logarithmic}
           </label>
         </header>
         <Chart label={words.train.loss} steps={loss.steps} series={loss.series} log={log} height={300} />
@@ -108,8 +108,8 @@ export function RunView({ name, compared }: { name: string; compared: string[] }
       </section>
       <Samples samples={run.samples} />
       <div class="pair">
-        <Curve label={words.train.rate} curves={curves} values={curves.rate} />
-        <Curve label={words.train.norm} curves={curves} values={curves.norm} />
+        <Curve label={words.train.learningRate} curves={curves} values={curves.rate} />
+        <Curve label={words.train.gradientNorm} curves={curves} values={curves.norm} />
       </div>
       <Curve label={words.train.speed} curves={curves} values={curves.speed} />
     </div>

@@ -14,7 +14,7 @@ inline Quad quad_at_least(Quad x, Quad low) { return vmaxq_f32(x, low); }
 inline Quad quad_zero_below(Quad x, Quad test, Quad low) {
   return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(x), vcltq_f32(test, low)));
 }
-// 2^n, where `shifted` is the whole number n plus 1.5 * 2^23.
+// 2^n, where `shifted` is the integer n plus 1.5 * 2^23.
 inline Quad quad_power(Quad shifted) {
   const int32x4_t e = vaddq_s32(vreinterpretq_s32_f32(shifted), vdupq_n_s32(127 - 0x4b400000));
   return vreinterpretq_f32_s32(vshlq_n_s32(e, 23));

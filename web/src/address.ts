@@ -8,18 +8,18 @@ function read(): string[] {
     return [];
   }
 }
-export const place = new Watched(read());
-addEventListener("hashchange", () => place.set(read()));
+export const address = new Watched(read());
+addEventListener("hashchange", () => address.set(read()));
 
 // Changes the address of the current view without a new entry in the history.
-export function replacePlace(...parts: string[]): void {
+export function replaceAddress(...parts: string[]): void {
   history.replaceState(null, "", `#/${parts.map(encodeURIComponent).join("/")}`);
-  place.set(parts);
+  address.set(parts);
 }
 
 export const pages = ["chat", "look", "train", "evaluate", "engine"] as const;
 export type PageName = (typeof pages)[number];
 export function currentPage(): PageName {
-  const [name] = place.value;
+  const [name] = address.value;
   return pages.find((p) => p === name) ?? "chat";
 }

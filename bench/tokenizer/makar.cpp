@@ -1,5 +1,5 @@
 // makar's program of the tokenizer benchmark; all programs use the same protocol:
-//   ours TOKENIZER TEXT THREADS
+//   makar TOKENIZER TEXT THREADS
 // prints {"ready"} with the seconds of loading; then each line on standard input starts one pass over the
 // text, split into documents, and prints {"wall","cpu","tokens"}.
 #include <fmt/format.h>
