@@ -9,9 +9,8 @@ namespace {
 void read_deepseek_attention(Reader& r, const Config& config, AttentionSpec& a, bool v3) {
   const int64_t unrotated_dim = r.integer_or("qk_nope_head_dim", 128, 1, 65536);
   LatentSpec l;
-  const bool full_rank_queries =
-      config.json().contains("q_lora_rank") && config.json()["q_lora_rank"].is_null();
-  l.query_rank = full_rank_queries ? 0 : r.integer_or("q_lora_rank", 1536, 1, 65536);
+  const bool full_rank = config.json().contains("q_lora_rank") && config.json()["q_lora_rank"].is_null();
+  l.query_rank = full_rank ? 0 : r.integer_or("q_lora_rank", 1536, 1, 65536);
   l.rank = r.integer_or("kv_lora_rank", 512, 1, 65536);
   l.value_dim = r.integer_or("v_head_dim", 128, 1, 65536);
   r.require(a.kv_heads == a.heads, "num_key_value_heads", "must equal num_attention_heads");
@@ -51,12 +50,11 @@ ModelSpec read_deepseek(Reader& r, const Config& config, const char* family, con
   d.head_dim = r.integer_or("qk_rope_head_dim", 64, 2, 65536);
   ModelSpec m = read_llama_like(r, family, model, d);
   const int64_t first_routed = r.integer_or("first_k_dense_replace", v3 ? 3 : 0, 0, 4096);
-  const int64_t routed_period = r.integer_or("moe_layer_freq", 1, 1, 4096);
+  const int64_t period = r.integer_or("moe_layer_freq", 1, 1, 4096);
   for (int64_t i = 0; i < m.decoder->layers(); ++i) {
     BlockSpec& b = m.decoder->blocks[static_cast<size_t>(i)];
     read_deepseek_attention(r, config, b.attention, v3);
-    if (i >= first_routed && i % routed_period == 0)
-      b.feed_forward = read_deepseek_experts(r, b.feed_forward, v3);
+    if (i >= first_routed && i % period == 0) b.feed_forward = read_deepseek_experts(r, b.feed_forward, v3);
   }
   return m;
 }

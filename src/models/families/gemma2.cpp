@@ -48,24 +48,21 @@ std::vector<NameRule> gemma2_names(const ModelSpec& spec) {
                                         {layer + "norm2_after", file_layer + "post_feedforward_layernorm"}});
 }
 
-// query_pre_attn_scalar, which GGUF does not store: width / heads in the largest model, which is recognised
-// by its number of layers, and the head size in the others.
-constexpr int64_t kGemma2LargestLayers = 46, kGemma3LargestLayers = 62;
-double gemma_query_scalar(int64_t layers, int64_t largest, double width, double heads, double head_dim) {
-  return layers == largest ? width / heads : head_dim;
+// query_pre_attn_scalar, not in GGUF: width / heads in the largest model (46 or 62 layers), else the head
+// size.
+double gemma_query_scalar(bool gemma2, int64_t layers, double width, double heads, double head_dim) {
+  return layers == (gemma2 ? 46 : 62) ? width / heads : head_dim;
 }
 void gemma2_derive(const Gguf&, Json& config) {
   const auto n = [&](const char* field) { return config.value(field, 1.0); };
-  const int64_t largest = config["model_type"] == "gemma2" ? kGemma2LargestLayers : kGemma3LargestLayers;
   config["query_pre_attn_scalar"] = gemma_query_scalar(
-      config.value("num_hidden_layers", int64_t{0}), largest, n("hidden_size"),
+      config["model_type"] == "gemma2", config.value("num_hidden_layers", int64_t{0}), n("hidden_size"),
       std::max(1.0, n("num_attention_heads")), config.contains("head_dim") ? n("head_dim") : 256.0);
 }
 std::string gemma2_unsupported(const ModelSpec& m) {
   const bool gemma2 = m.family == "gemma2";
   const double expected =
-      gemma_query_scalar(m.main().layers(), gemma2 ? kGemma2LargestLayers : kGemma3LargestLayers,
-                         gguf::width(m), gguf::heads(m), gguf::head_dim(m));
+      gemma_query_scalar(gemma2, m.main().layers(), gguf::width(m), gguf::heads(m), gguf::head_dim(m));
   if (std::abs(m.main().first().attention.scale * std::sqrt(expected) - 1.0) > 1e-4)
     return fmt::format("query_pre_attn_scalar other than {}", expected);
   if (m.main().has_window() && !gguf::slides_with_period(m, gemma2 ? 2 : 6))

@@ -24,7 +24,7 @@ Result<ModelSpec> read_lfm2(const Config& config) {
   s.norm.eps = r.number_or({"norm_eps", "block_norm_eps"}, 1e-5, 0, 1);
   m.head.tied = r.flag_or({"tie_word_embeddings", "tie_embedding"}, true);
   const auto types = r.texts_or("layer_types");
-  const auto attention_layers = r.integers_or("full_attn_idxs", 0, 1023);
+  const auto full = r.integers_or("full_attn_idxs", 0, 1023);  // layers with attention
   r.require(types.empty() || types.size() == s.blocks.size(), "layer_types", "needs one entry per layer");
   const int64_t width = lfm2_width(r);
   MixerSpec conv;
@@ -36,9 +36,8 @@ Result<ModelSpec> read_lfm2(const Config& config) {
     BlockSpec& b = s.blocks[i];
     b.feed_forward.width = width;
     b.attention.qk_norm = QkNorm::kHead;
-    const bool attends = std::find(attention_layers.begin(), attention_layers.end(),
-                                   static_cast<int64_t>(i)) != attention_layers.end();
-    const bool convolves = i < types.size() ? types[i] == "conv" : !attention_layers.empty() && !attends;
+    const bool attends = std::find(full.begin(), full.end(), static_cast<int64_t>(i)) != full.end();
+    const bool convolves = i < types.size() ? types[i] == "conv" : !full.empty() && !attends;
     if (convolves) b.mixer = conv;
     r.require(convolves || types.size() <= i || types[i] == "full_attention", "layer_types",
               "must be 'conv' or 'full_attention'");
