@@ -316,10 +316,11 @@ int run_serve(const std::vector<std::string>& arguments) {
   if (c.log) serve.log = [&log](const std::string& line) { log.write(line); };
   serve.request_memory = c.models.request_memory();
   c.http.max_bodies = std::min(c.http.max_bodies, static_cast<size_t>(serve.request_memory / 2));
-  auto files = open_files(c, serve.no_files);
+  auto files = open_files(c, serve.files_disabled_reason);
   if (!files.ok()) return report(files.error());
   serve.files = files->get();
-  if (c.fine_tuning && !serve.files) return report(error_at("--fine-tuning", "{}", serve.no_files));
+  if (c.fine_tuning && !serve.files)
+    return report(error_at("--fine-tuning", "{}", serve.files_disabled_reason));
   if (serve.files)
     if (const Status ready = c.fine_tuning ? serve.files->prepare() : Status(Done{}); !ready.ok())
       return report(ready.error());

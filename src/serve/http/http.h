@@ -37,8 +37,8 @@ struct HttpResponse {
   std::string body;
   std::string type = "application/json";
   HttpHeaders headers = {};
-  BodySource more = {};                             // the rest of the body, after `body`
-  std::optional<size_t> more_bytes = {};            // its size; unknown: chunked encoding
+  BodySource body_source = {};                      // the rest of the body, after `body`
+  std::optional<size_t> body_source_bytes = {};     // its size; unknown: chunked encoding
   std::shared_ptr<const void> resources = nullptr;  // released after the response or a disconnect
 };
 

@@ -255,7 +255,7 @@ Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string&
     MAKAR_TRY(Store* const store, this->store());
     MAKAR_TRY(const auto lines, PreferenceExport::of(*store, owner));
     HttpResponse out = text_response("", "application/jsonl");
-    out.more = [lines](const GivePiece& give) {
+    out.body_source = [lines](const GivePiece& give) {
       auto piece = lines->next();
       give(piece.ok() ? std::optional(std::move(*piece)) : std::nullopt);
     };

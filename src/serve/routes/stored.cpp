@@ -8,7 +8,7 @@ namespace makar::routes {
 
 Status files_enabled(const ServeOptions& options) {
   if (options.files) return Done{};
-  return error_of(Error::Kind::kUnsupported, "files", "{}", options.no_files);
+  return error_of(Error::Kind::kUnsupported, "files", "{}", options.files_disabled_reason);
 }
 
 std::pair<std::string, std::string> below(const std::string& path, std::string_view root) {
