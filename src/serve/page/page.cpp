@@ -45,14 +45,11 @@ std::vector<std::string> segments_of(const std::string& path) {
   return out;
 }
 
-Result<int64_t> query_number(const std::string& query, const std::string& key) {
-  for (size_t at = 0; at < query.size();) {
-    const size_t end = std::min(query.find('&', at), query.size());
-    const std::string item = query.substr(at, end - at);
-    if (item.starts_with(key + "=")) return number_of(item.substr(key.size() + 1), key.c_str());
-    at = end + 1;
-  }
-  return 0;
+// 0 without the key.
+Result<int64_t> query_number(const std::string& query, const char* key) {
+  const auto value = query_value(query, key);
+  if (!value) return 0;
+  return number_of(*value, key);
 }
 
 Result<ConversationChange> read_change(const Json& body) {

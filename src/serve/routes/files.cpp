@@ -74,7 +74,7 @@ void files(ServeContext& server, Call& call) {
     FileStore& store = *server.options.files;
     Json out;
     if (id.empty() && subresource.empty()) {
-      const std::string purpose = query_value(call.request.query, "purpose");
+      const std::string purpose = query_value(call.request.query, "purpose").value_or("");
       std::vector<Json> all = store.list(call.owner);
       if (!purpose.empty())
         std::erase_if(all, [&](const Json& metadata) { return metadata["purpose"] != Json(purpose); });
