@@ -32,11 +32,11 @@ FUZZ_TARGET(serve_api) {
           request->options.max_new_tokens > (1 << 20))
         std::abort();
       if (!request->chat && request->prompts.empty()) std::abort();
-      WholeAnswer answer;
+      CompleteAnswer answer;
       answer.text = text.substr(0, 100);
       answer.tokens = {{0, {}}, {1, {-1, 0, {{2, -2}, {99, -3}}}}};
-      if (!parse_json(request->formatter->whole({answer}, {1, 2, {}}), "answer").ok()) std::abort();
-      request->formatter->piece(0, answer);
+      if (!parse_json(request->formatter->format_complete({answer}, {1, 2, {}}), "answer").ok()) std::abort();
+      request->formatter->format_delta(0, answer);
     }
   }
   if (body.ok()) {

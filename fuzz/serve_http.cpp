@@ -73,8 +73,8 @@ class Handler : public HttpHandler {
     if (request.path == "/throw") throw std::runtime_error("thrown");
     if (request.path == "/pieces" || request.path == "/known") {  // bodies of unknown and of known length
       HttpResponse response{200, "first"};
-      if (request.path == "/known") response.more_bytes = 10;
-      response.more = [left = 3](const GivePiece& give) mutable { give(left-- > 0 ? "piece" : ""); };
+      if (request.path == "/known") response.body_source_bytes = 10;
+      response.body_source = [left = 3](const GivePiece& give) mutable { give(left-- > 0 ? "piece" : ""); };
       return reply->send(std::move(response));
     }
     if (request.path != "/stream") return reply->send({200, request.body});

@@ -10,6 +10,7 @@
 
 #include "apps/sql_functions.h"
 #include "base/file.h"
+#include "base/lower_ascii.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "data/formats_table.h"
@@ -47,10 +48,8 @@ int authorize(void*, int action, const char* first, const char* second, const ch
 int authorize_and_note(void* seen, int action, const char* first, const char* second, const char* third,
                        const char* fourth) {
   if (action == SQLITE_READ && first) {
-    std::string name = std::string(first) + "." + (second ? second : "");
-    for (char& c : name)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
-    static_cast<std::set<std::string>*>(seen)->insert(std::move(name));
+    const std::string name = std::string(first) + "." + (second ? second : "");
+    static_cast<std::set<std::string>*>(seen)->insert(lower_ascii(name));
   }
   return authorize(nullptr, action, first, second, third, fourth);
 }

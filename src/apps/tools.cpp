@@ -4,6 +4,7 @@
 
 #include "apps/calculator.h"
 #include "apps/sql_question.h"
+#include "base/lower_ascii.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "eval/sandbox.h"
@@ -76,12 +77,10 @@ Result<std::string> host_of(const std::string& url) {
   for (const char c : url)
     if (static_cast<unsigned char>(c) <= ' ' || c == '\\' || static_cast<unsigned char>(c) >= 0x7F)
       return error_at("url", "blanks, backslashes and characters beyond ASCII must be escaped");
-  std::string host = url.substr(scheme, url.find_first_of("/?#", scheme) - scheme);
+  const std::string host = url.substr(scheme, url.find_first_of("/?#", scheme) - scheme);
   if (host.empty()) return error_at("url", "has no host");
   if (host.find('@') != std::string::npos) return error_at("url", "user names are not allowed");
-  std::transform(host.begin(), host.end(), host.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; });
-  return host;
+  return lower_ascii(host);
 }
 
 Tool fetch_tool(std::vector<std::string> hosts) {

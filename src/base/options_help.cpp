@@ -2,16 +2,12 @@
 #include <algorithm>
 
 #include "base/options.h"
+#include "base/utf8.h"
 
 namespace makar {
 namespace {
 
 constexpr size_t kIndent = 2, kGap = 2, kMaxLeftColumns = 28;
-
-size_t columns_of(std::string_view text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
 
 // `text` at column `at`, its lines broken at spaces so that none passes `width`; `used` columns of the first
 // line are taken.
@@ -23,14 +19,14 @@ std::string wrapped(std::string_view text, size_t at, size_t width, size_t used)
     const size_t end = std::min(text.find(' ', begin), text.size());
     const std::string_view word = text.substr(begin, end - begin);
     begin = end + 1;
-    const size_t needed = columns_of(word) + (line_start ? 0 : 1);
+    const size_t needed = count_code_points(word) + (line_start ? 0 : 1);
     if (!line_start && column + needed > width) {
       out += "\n" + std::string(at, ' ');
       column = at, line_start = true;
     }
     if (!line_start) out += ' ', ++column;
     out += word;
-    column += columns_of(word), line_start = false;
+    column += count_code_points(word), line_start = false;
   }
   return out + "\n";
 }
@@ -93,11 +89,11 @@ std::string Options::help(size_t width) const {
   width = std::max<size_t>(width, 40);
   std::string out = wrapped(summary_, 0, width, 0) + "\n" + wrapped("usage: " + usage(), 0, width, 0);
   size_t left = 0;
-  for (const auto& option : options_) left = std::max(left, columns_of(option.left()));
+  for (const auto& option : options_) left = std::max(left, count_code_points(option.left()));
   const size_t at = kIndent + std::min({left, kMaxLeftColumns, width / 2}) + kGap;
   const auto row = [&](const std::string& name, const std::string& text) {
     out += std::string(kIndent, ' ') + name;
-    size_t used = kIndent + columns_of(name);
+    size_t used = kIndent + count_code_points(name);
     if (used + kGap > at) out += "\n", used = 0;
     out += wrapped(text, at, width, used);
   };

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/file.h"
+#include "base/lower_ascii.h"
 #include "base/progress.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
@@ -46,9 +47,7 @@ Result<SenseRecord> read_sense_record(const Json& record, bool needs_sense) {
   } else {
     MAKAR_TRY(out.word, find_word(text, word));
   }
-  out.key = !lemma.empty() ? lemma : text.substr(out.word.begin, out.word.end - out.word.begin);
-  for (char& c : out.key)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  out.key = lower_ascii(!lemma.empty() ? lemma : text.substr(out.word.begin, out.word.end - out.word.begin));
   return out;
 }
 

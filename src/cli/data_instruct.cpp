@@ -97,6 +97,94 @@ Result<std::vector<std::string>> read_seed_instructions(const std::vector<DataPa
   return out;
 }
 
+struct SelfInstructCommand {
+  ModelOptions model;
+  std::vector<std::string> paths;
+  std::string output;
+  int64_t count = 100, attempts = 1000, seed = 1;
+  double similar = 0.7, temperature = 0.8;
+  bool answers = false, quiet = false, json = false;
+};
+
+void declare_self_instruct(Options& options, SelfInstructCommand& c) {
+  c.model.declare(options);
+  declare_device(options, c.model.device);
+  options.positional("SEEDS", &c.paths, "instructions to start from: {\"instruction\"} records, or lines");
+  options.add("-o --output --out", &c.output, "JSONL file to write", "FILE").required = true;
+  options.add("--count", &c.count, "stop after this many instructions are kept", "N");
+  options.add("--attempts", &c.attempts, "maximum number of instructions to generate", "N");
+  options.add("--similar", &c.similar, "drop instructions whose ROUGE-L with a known one is at least this",
+              "X");
+  options.add("--answers", &c.answers, "let the model answer each instruction too");
+  options.add("--temp", &c.temperature, "sampling temperature", "X");
+  options.add("--seed", &c.seed, "seed for sampling", "S");
+  options.add("-q --quiet", &c.quiet, "print no progress");
+  options.add("--json", &c.json, "print the counts as JSON");
+}
+
+Status check_self_instruct(const SelfInstructCommand& c) {
+  if (c.count < 1 || c.attempts < 1 || !(c.similar > 0 && c.similar <= 1) || !(c.temperature >= 0))
+    return error_at("data self-instruct",
+                    "--count and --attempts must be 1 or more, --similar above 0 and at most 1, "
+                    "--temp 0 or more");
+  return Done{};
+}
+
+struct SelfInstructCounts {
+  uint64_t kept = 0, tried = 0;
+  std::map<std::string, uint64_t> drops;  // by reason
+};
+
+// The model's continuation of `begin`, its answer to the prompt.
+Result<std::string> complete_answer(Engine& engine, const LanguageModel& language, const std::string& prompt,
+                                    const std::string& begin, const TextGenerationOptions& options) {
+  MAKAR_TRY(auto ids, encode_request(language, prompt, begin));
+  MAKAR_TRY(const auto result, generate_text(engine, language, std::move(ids), options));
+  return result.answers.empty() ? std::string() : result.answers[0].text;
+}
+
+// Adds to `instructions`, from which the examples of the prompts are drawn.
+Status generate_instructions(const SelfInstructCommand& c, Engine& engine, const LanguageModel& language,
+                             std::vector<std::string>& instructions, SelfInstructCounts& counts) {
+  constexpr size_t kExamples = 6;  // known instructions in the prompt
+  constexpr int64_t kInstructionTokens = 80, kAnswerTokens = 200;
+  InstructionFilter filter(c.similar);
+  for (const std::string& text : instructions) filter.add_known(text);
+  MAKAR_TRY(auto out, FileWriter::open(c.output));
+  Progress progress(c.quiet || c.json);
+  const bool chat = language.chat_template().has_value();
+  const std::string prompt =
+      chat ? "Write a list of different tasks." : "Here is a list of different tasks:\n";
+  const auto count = static_cast<uint64_t>(c.count), attempts = static_cast<uint64_t>(c.attempts);
+  while (counts.kept < count && counts.tried < attempts) {
+    TextDraws draws(static_cast<uint64_t>(c.seed), counts.tried++, 0);
+    std::vector<std::string> examples;
+    for (size_t i = 0; i < std::min(kExamples, instructions.size()); ++i)
+      examples.push_back(instructions[draws.below(instructions.size())]);
+    TextGenerationOptions o;
+    // A large prime separates the seeds of different values of --seed.
+    o.sampler = {c.temperature, 0, 0.95, static_cast<uint64_t>(c.seed) * 1'000'003 + counts.tried};
+    o.max_new_tokens = kInstructionTokens, o.fit = true, o.stop = {"\n"};
+    MAKAR_TRY(const std::string text, complete_answer(engine, language, prompt, numbered_list(examples), o));
+    const std::string instruction = next_instruction(text);
+    const std::string reason = instruction.empty() ? "empty" : filter.drop(instruction);
+    progress.show("kept", counts.kept, count, fmt::format("{} tried", counts.tried));
+    if (!reason.empty()) {
+      ++counts.drops[reason];
+      continue;
+    }
+    Json record = {{"instruction", instruction}, {"input", ""}, {"output", ""}};
+    if (c.answers) {
+      o.max_new_tokens = kAnswerTokens, o.stop.clear();
+      MAKAR_TRY(record["output"],
+                complete_answer(engine, language, instruction, chat ? "" : "\n\nAnswer:", o));
+    }
+    MAKAR_CHECK_OK(out.write(dump(record) + "\n"));
+    instructions.push_back(instruction), ++counts.kept;
+  }
+  return out.commit();
+}
+
 }  // namespace
 
 int run_data_instruct(const std::vector<std::string>& arguments) {
@@ -143,98 +231,35 @@ int run_data_instruct(const std::vector<std::string>& arguments) {
 }
 
 int run_data_self_instruct(const std::vector<std::string>& arguments) {
-  ModelOptions model;
-  std::vector<std::string> paths;
-  std::string output;
-  int64_t count = 100, attempts = 1000, seed = 1;
-  double similar = 0.7, temperature = 0.8;
-  bool answers = false, quiet = false, json = false;
+  SelfInstructCommand c;
   Options options("data self-instruct",
                   "Let a language model write new instructions from examples, and filter them.",
                   "makar data self-instruct -m MODEL seeds.jsonl --count 500 -o new.jsonl");
-  model.declare(options);
-  declare_device(options, model.device);
-  options.positional("SEEDS", &paths, "instructions to start from: {\"instruction\"} records, or lines");
-  options.add("-o --output --out", &output, "JSONL file to write", "FILE").required = true;
-  options.add("--count", &count, "stop after this many instructions are kept", "N");
-  options.add("--attempts", &attempts, "maximum number of instructions to generate", "N");
-  options.add("--similar", &similar, "drop instructions whose ROUGE-L with a known one is at least this",
-              "X");
-  options.add("--answers", &answers, "let the model answer each instruction too");
-  options.add("--temp", &temperature, "sampling temperature", "X");
-  options.add("--seed", &seed, "seed for sampling", "S");
-  options.add("-q --quiet", &quiet, "print no progress");
-  options.add("--json", &json, "print the counts as JSON");
+  declare_self_instruct(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (count < 1 || attempts < 1 || !(similar > 0 && similar <= 1) || !(temperature >= 0))
-    return report(error_at("data self-instruct",
-                           "--count and --attempts must be 1 or more, --similar above 0 and at most 1, "
-                           "--temp 0 or more")),
-           2;
-  const auto data_paths = parse_data_paths(paths);
+  if (const Status checked = check_self_instruct(c); !checked.ok()) return report(checked.error()), 2;
+  const auto data_paths = parse_data_paths(c.paths);
   if (!data_paths.ok()) return report(data_paths.error()), 2;
   auto instructions = read_seed_instructions(*data_paths);
   if (!instructions.ok()) return report(instructions.error());
-  const auto opened = open_on_device(model);
+  const auto opened = open_on_device(c.model);
   if (!opened.ok()) return report(opened.error());
-  Device& device = *opened->device;
-  const LanguageModel* language = &opened->language;
-  if (!language->has_tokenizer() || !language->spec().decoder || language->spec().encoder)
+  const LanguageModel& language = opened->language;
+  if (!language.has_tokenizer() || !language.spec().decoder || language.spec().encoder)
     return report(
-        error_of(Error::Kind::kUnsupported, model.model, "is not a language model that generates text"));
-  const auto engine_options = EngineFlags().resolve(language->model());
+        error_of(Error::Kind::kUnsupported, c.model.model, "is not a language model that generates text"));
+  const auto engine_options = EngineFlags().resolve(language.model());
   if (!engine_options.ok()) return report(engine_options.error());
-  Engine engine(language->model(), device, *engine_options);
-  InstructionFilter filter(similar);
-  for (const std::string& text : *instructions) filter.add_known(text);
-  std::map<std::string, uint64_t> drops;
-  uint64_t kept = 0, tried = 0;
-  constexpr size_t kExamples = 6;  // known instructions in the prompt
-  constexpr int64_t kInstructionTokens = 80, kAnswerTokens = 200;
-  const auto generate_all = [&]() -> Status {
-    MAKAR_TRY(auto out, FileWriter::open(output));
-    Progress progress(quiet || json);
-    const auto generate = [&](const std::string& prompt, const std::string& begin, int64_t tokens,
-                              bool one_line) -> Result<std::string> {
-      MAKAR_TRY(auto ids, encode_request(*language, prompt, begin));
-      TextGenerationOptions o;
-      // A large prime separates the seeds of different values of --seed.
-      o.sampler = {temperature, 0, 0.95, static_cast<uint64_t>(seed) * 1'000'003 + tried};
-      o.max_new_tokens = tokens, o.fit = true;
-      if (one_line) o.stop = {"\n"};
-      MAKAR_TRY(const auto result, generate_text(engine, *language, std::move(ids), o));
-      return result.answers.empty() ? std::string() : result.answers[0].text;
-    };
-    const std::string prompt = language->chat_template() ? "Write a list of different tasks."
-                                                         : "Here is a list of different tasks:\n";
-    while (kept < static_cast<uint64_t>(count) && tried < static_cast<uint64_t>(attempts)) {
-      TextDraws draws(static_cast<uint64_t>(seed), tried++, 0);
-      std::vector<std::string> examples;
-      for (size_t i = 0; i < std::min(kExamples, instructions->size()); ++i)
-        examples.push_back((*instructions)[draws.below(instructions->size())]);
-      MAKAR_TRY(const std::string text, generate(prompt, numbered_list(examples), kInstructionTokens, true));
-      const std::string instruction = next_instruction(text);
-      const std::string reason = instruction.empty() ? "empty" : filter.drop(instruction);
-      progress.show("kept", kept, static_cast<uint64_t>(count), fmt::format("{} tried", tried));
-      if (!reason.empty()) {
-        ++drops[reason];
-        continue;
-      }
-      Json record = {{"instruction", instruction}, {"input", ""}, {"output", ""}};
-      if (answers) {
-        MAKAR_TRY(
-            record["output"],
-            generate(instruction, language->chat_template() ? "" : "\n\nAnswer:", kAnswerTokens, false));
-      }
-      MAKAR_CHECK_OK(out.write(dump(record) + "\n"));
-      instructions->push_back(instruction), ++kept;
-    }
-    return out.commit();
-  };
-  if (const Status s = generate_all(); !s.ok()) return report(s.error());
-  if (json) return fmt::print("{}\n", Json{{"kept", kept}, {"tried", tried}, {"drops", drops}}.dump()), 0;
-  fmt::print("{}: kept {} of {} generated instructions", output, kept, tried);
-  for (const auto& [reason, n] : drops) fmt::print(", {} {}", reason, n);
+  Engine engine(language.model(), *opened->device, *engine_options);
+  SelfInstructCounts counts;
+  if (const Status s = generate_instructions(c, engine, language, *instructions, counts); !s.ok())
+    return report(s.error());
+  if (c.json) {
+    const Json out = {{"kept", counts.kept}, {"tried", counts.tried}, {"drops", counts.drops}};
+    return fmt::print("{}\n", out.dump()), 0;
+  }
+  fmt::print("{}: kept {} of {} generated instructions", c.output, counts.kept, counts.tried);
+  for (const auto& [reason, n] : counts.drops) fmt::print(", {} {}", reason, n);
   fmt::print("\n");
   return 0;
 }

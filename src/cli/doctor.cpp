@@ -62,6 +62,91 @@ std::string speed_text(double bytes, double memory, double bandwidth) {
   return fmt::format("{:.3g} tok/s{}", rate, rate < kReadingTokensPerSecond ? ", slow" : "");
 }
 
+struct MachineReport {
+  std::string system, architecture, processor;
+  std::vector<std::string> instructions;
+  int threads = 0;
+  double memory = 0, available = 0;  // bytes
+  MachineLimits limits;              // measured
+  std::string gpu_error;             // empty: CUDA works
+  std::string models_folder;
+  double models_free_bytes = 0;
+};
+
+// The free bytes of the disk of a folder, or of its closest parent that exists.
+double free_disk_bytes(std::filesystem::path folder) {
+  struct statvfs disk = {};
+  while (!folder.empty() && statvfs(folder.c_str(), &disk) != 0 && folder != folder.parent_path())
+    folder = folder.parent_path();
+  return static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+}
+
+MachineReport examine_machine(int threads) {
+  MachineReport out;
+  utsname system = {};
+  uname(&system);
+  out.system = fmt::format("{} {}", system.sysname, system.release), out.architecture = system.machine;
+  struct sysinfo info = {};
+  sysinfo(&info);
+  out.memory = static_cast<double>(info.totalram) * info.mem_unit;
+  out.available = static_cast<double>(available_memory());
+  CpuDevice cpu(threads);
+  out.processor = processor_name(), out.instructions = cpu.instructions(), out.threads = cpu.threads();
+  out.limits = cpu.measure_limits();
+  if (const auto gpu = open_cuda_device(); !gpu.ok()) out.gpu_error = gpu.error().message;
+  const auto folder = model_folder();
+  out.models_folder = folder.ok() ? *folder : ".";
+  out.models_free_bytes = free_disk_bytes(out.models_folder);
+  return out;
+}
+
+void print_machine_json(const MachineReport& m) {
+  Json sizes = Json::array();
+  for (const ModelSize& size : kSizes)
+    for (const auto& [type, bytes] :
+         {std::pair{"Q4_K_M", kQ4BytesPerParameter}, std::pair{"Q8_0", kQ8BytesPerParameter}})
+      sizes.push_back({{"parameters", size.parameters},
+                       {"type", type},
+                       {"fits", size.parameters * bytes * kMemoryFactor <= m.memory},
+                       {"tokens_per_second_limit", m.limits.bytes / (size.parameters * bytes)}});
+  fmt::print("{}\n", Json{{"version", kMakarVersion},
+                          {"system", m.system},
+                          {"architecture", m.architecture},
+                          {"processor", m.processor},
+                          {"instructions", m.instructions},
+                          {"threads", m.threads},
+                          {"memory_bytes", m.memory},
+                          {"available_bytes", m.available},
+                          {"bytes_per_second", m.limits.bytes},
+                          {"f32_operations_per_second", m.limits.f32},
+                          {"int8_operations_per_second", m.limits.int8},
+                          {"cuda", m.gpu_error.empty() ? Json(true) : Json(m.gpu_error)},
+                          {"models_folder", m.models_folder},
+                          {"models_free_bytes", m.models_free_bytes},
+                          {"models", sizes}}
+                         .dump());
+}
+
+void print_machine(const MachineReport& m) {
+  fmt::print("makar {} on {} ({})\n\n", kMakarVersion, m.system, m.architecture);
+  fmt::print("Processor     {}\n", m.processor);
+  fmt::print("Instructions  {}\n", fmt::join(m.instructions, ", "));
+  fmt::print("Threads       {}\n", m.threads);
+  fmt::print("Memory        {:.1f} GiB, {:.1f} GiB available\n", m.memory / kGiB, m.available / kGiB);
+  fmt::print("GPU           {}\n", m.gpu_error.empty() ? "CUDA: --device cuda works" : m.gpu_error);
+  fmt::print("Models        {}, {:.1f} GiB free\n", m.models_folder, m.models_free_bytes / kGiB);
+  fmt::print("\nMeasured with {} threads\n", m.threads);
+  fmt::print("  memory      {:.1f} GB/s\n  f32         {:.0f} Gflop/s\n", m.limits.bytes / 1e9,
+             m.limits.f32 / 1e9);
+  if (m.limits.int8 > 0) fmt::print("  int8        {:.0f} Gop/s\n", m.limits.int8 / 1e9);
+  fmt::print("\nDecoding one sequence on the CPU: upper limit by memory bandwidth\n");
+  fmt::print("  parameters  {:<24}{}\n", "Q4_K_M", "Q8_0");
+  for (const ModelSize& size : kSizes)
+    fmt::print("  {:<12}{:<24}{}\n", size.name,
+               speed_text(size.parameters * kQ4BytesPerParameter, m.memory, m.limits.bytes),
+               speed_text(size.parameters * kQ8BytesPerParameter, m.memory, m.limits.bytes));
+}
+
 }  // namespace
 
 int run_doctor(const std::vector<std::string>& arguments) {
@@ -78,6 +163,7 @@ int run_doctor(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (threads < 0 || threads > 4096)
     return report(error_at("--threads", "must be 0 to 4096, got {}", threads)), 2;
+<<<<<<< HEAD
 
   utsname system = {};
   uname(&system);
@@ -141,6 +227,13 @@ int run_doctor(const std::vector<std::string>& arguments) {
     fmt::print("  {:<12}{:<24}{}\n", size.name,
                speed_text(size.parameters * kQ4BytesPerParameter, memory, limits.bytes_per_second),
                speed_text(size.parameters * kQ8BytesPerParameter, memory, limits.bytes_per_second));
+=======
+  const MachineReport machine = examine_machine(static_cast<int>(threads));
+  if (json)
+    print_machine_json(machine);
+  else
+    print_machine(machine);
+>>>>>>> n3
   return 0;
 }
 

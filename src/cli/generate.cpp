@@ -130,12 +130,7 @@ Status check_prompt(const Options& options, const GenerateCommand& c) {
   return Done{};
 }
 
-}  // namespace
-
-int run_generate(const std::vector<std::string>& arguments) {
-  GenerateCommand c;
-  Options options("generate", "Continue a prompt: greedily, by sampling, or by beam search.",
-                  "makar generate -m MODEL \"Once upon a time\" -n 100 --temperature 0.8");
+void declare_generate(Options& options, GenerateCommand& c) {
   c.model.declare_optional(options);
   c.model.declare_device(options);
   c.model.declare_chat(options);
@@ -166,62 +161,84 @@ int run_generate(const std::vector<std::string>& arguments) {
   c.control.declare(options);
   c.flags.declare(options);
   c.rank.declare(options);
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status status = c.model.use_default(); !status.ok()) return report(status.error()), 2;
-  if (const Status status = c.flags.check(options); !status.ok()) return report(status.error()), 2;
-  if (const Status status = check_prompt(options, c); !status.ok()) return report(status.error()), 2;
+}
+
+// Errors are bad usage.
+Status check_generate(const Options& options, GenerateCommand& c) {
+  MAKAR_CHECK_OK(c.model.use_default());
+  MAKAR_CHECK_OK(c.flags.check(options));
+  MAKAR_CHECK_OK(check_prompt(options, c));
   if (!(c.watermark.share > 0 && c.watermark.share < 1))
-    return report(error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share)), 2;
+    return error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share);
   if (!(c.watermark.delta >= 0 && c.watermark.delta <= 100))
-    return report(error_at("--watermark-delta", "must be 0 to 100, got {}", c.watermark.delta)), 2;
-  if (const Status status = c.rank.check(c.flags); !status.ok()) return report(status.error()), 2;
+    return error_at("--watermark-delta", "must be 0 to 100, got {}", c.watermark.delta);
+  MAKAR_CHECK_OK(c.rank.check(c.flags));
   if (!c.rank.rules.empty() && (c.control.on() || !c.ids.empty()))
-    return report(error_at("--rank-by", "cannot be combined with --control or --ids")), 2;
-  if (const Status status = c.control.check(); !status.ok()) return report(status.error()), 2;
+    return error_at("--rank-by", "cannot be combined with --control or --ids");
+  MAKAR_CHECK_OK(c.control.check());
   if (c.control.on() && (c.jsonl || !c.ids.empty() || !c.watermark.key.empty()))
-    return report(error_at("--control", "cannot be combined with --jsonl, --ids or --watermark-key")), 2;
-  c.tokens_given = options.given("--max-tokens");
-  c.flags.generation.fit = !c.tokens_given;
-  const auto opened = open_on_device(c.model, c.flags.engine);
-  if (!opened.ok()) return report(opened.error());
-  Device& device = *opened->device;
-  const LanguageModel* language = &opened->language;
-  if (!language->spec().decoder)
-    return report(error_of(Error::Kind::kUnsupported, c.model.model,
-                           "{} does not generate text; see makar fill and makar embed",
-                           language->spec().architecture));
-  if (!c.ids.empty()) {
-    const auto prompt = parse_ids(c.ids);
-    if (!prompt.ok()) return report(prompt.error()), 2;
-    const auto engine_options = c.flags.engine_options(language->model());
-    if (!engine_options.ok()) return report(engine_options.error()), 2;
-    return run_ids(*language, device, *prompt, *engine_options, c);
-  }
-  if (!language->has_tokenizer())
-    return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; give --ids"));
-  if (const Status status = c.flags.prepare(*language, device); !status.ok()) return report(status.error());
-  if (const Status status = c.rank.open(device, c.flags.generation); !status.ok())
-    return report(status.error());
-  const auto engine_options = c.flags.engine_options(language->model());
+    return error_at("--control", "cannot be combined with --jsonl, --ids or --watermark-key");
+  return Done{};
+}
+
+// The prompt of --ids. Returns the exit code, as do the functions below.
+int generate_from_ids(const LanguageModel& language, Device& device, const GenerateCommand& c) {
+  const auto prompt = parse_ids(c.ids);
+  if (!prompt.ok()) return report(prompt.error()), 2;
+  const auto engine_options = c.flags.engine_options(language.model());
   if (!engine_options.ok()) return report(engine_options.error()), 2;
-  Engine engine(language->model(), device, *engine_options);
-  if (c.jsonl) return run_lines(engine, *language, c);
+  return run_ids(language, device, *prompt, *engine_options, c);
+}
+
+// One prompt: the arguments, --prompt, --file or standard input.
+int generate_from_text(Engine& engine, const LanguageModel& language, GenerateCommand& c) {
   std::string text = c.prompt.empty() ? fmt::format("{}", fmt::join(c.words, " ")) : c.prompt;
-  const bool captions = language->spec().is_encoder_decoder() && language->spec().reads_images();
+  const bool captions = language.spec().is_encoder_decoder() && language.spec().reads_images();
   if (captions && c.images.empty())
-    return report(error_at("--image", "is needed: a {} describes an image", language->spec().architecture)),
-           2;
+    return report(error_at("--image", "is needed: a {} describes an image", language.spec().architecture)), 2;
   if (c.words.empty() && c.prompt.empty() && !captions) {
     const auto input = read_whole(c.files);
     if (!input.ok()) return report(input.error());
     text = *input;
   }
   if (c.control.on())
-    return run_controlled(engine, *language, text, c.chat, c.json, c.control, c.flags.generation);
+    return run_controlled(engine, language, text, c.chat, c.json, c.control, c.flags.generation);
   c.flags.generation.rank_prompt = user_turn(text);
-  const auto prompt = encode_prompt(*language, text, c.images, c, c.flags.generation);
+  const auto prompt = encode_prompt(language, text, c.images, c, c.flags.generation);
   if (!prompt.ok()) return report(prompt.error());
-  return run_once(engine, *language, *prompt, c);
+  return run_once(engine, language, *prompt, c);
+}
+
+}  // namespace
+
+int run_generate(const std::vector<std::string>& arguments) {
+  GenerateCommand c;
+  Options options("generate", "Continue a prompt: greedily, by sampling, or by beam search.",
+                  "makar generate -m MODEL \"Once upon a time\" -n 100 --temperature 0.8");
+  declare_generate(options, c);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status checked = check_generate(options, c); !checked.ok()) return report(checked.error()), 2;
+  c.tokens_given = options.given("--max-tokens");
+  c.flags.generation.fit = !c.tokens_given;
+  const auto opened = open_on_device(c.model, c.flags.engine);
+  if (!opened.ok()) return report(opened.error());
+  Device& device = *opened->device;
+  const LanguageModel& language = opened->language;
+  if (!language.spec().decoder)
+    return report(error_of(Error::Kind::kUnsupported, c.model.model,
+                           "{} does not generate text; see makar fill and makar embed",
+                           language.spec().architecture));
+  if (!c.ids.empty()) return generate_from_ids(language, device, c);
+  if (!language.has_tokenizer())
+    return report(error_of(Error::Kind::kNotFound, c.model.model, "has no tokenizer; give --ids"));
+  if (const Status status = c.flags.prepare(language, device); !status.ok()) return report(status.error());
+  if (const Status status = c.rank.open(device, c.flags.generation); !status.ok())
+    return report(status.error());
+  const auto engine_options = c.flags.engine_options(language.model());
+  if (!engine_options.ok()) return report(engine_options.error()), 2;
+  Engine engine(language.model(), device, *engine_options);
+  if (c.jsonl) return run_lines(engine, language, c);
+  return generate_from_text(engine, language, c);
 }
 
 }  // namespace makar

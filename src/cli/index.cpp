@@ -120,6 +120,77 @@ Result<CollectionInfo> open_collection(IndexStore& store, const AddCommand& c, c
   return *found;
 }
 
+// What the embeddings of a run took.
+struct EmbeddingUsage {
+  int64_t tokens = 0;  // counted only for a price table
+  double seconds = 0;
+};
+
+// The model's function that embeds texts; it shows its progress and updates `usage`. All arguments must
+// outlive it.
+EmbedTexts measured_embedding(EmbeddingModel& model, bool count_tokens, Progress& progress,
+                              EmbeddingUsage& usage) {
+  auto embed_texts = model.function([&progress](size_t done) { progress.show("embedding chunks", done, 0); });
+  return [&model, count_tokens, &usage, embed_texts = std::move(embed_texts)](
+             const std::vector<std::string>& texts) -> Result<std::vector<std::vector<float>>> {
+    if (count_tokens) {
+      MAKAR_TRY(const int64_t count, model.embedder().count_tokens(texts));
+      usage.tokens += count;
+    }
+    const auto began = std::chrono::steady_clock::now();
+    auto out = embed_texts(texts);
+    usage.seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    return out;
+  };
+}
+
+// An unreadable file is skipped if it was found in a folder, and an error if it was named.
+Status add_files(const AddCommand& c, const std::vector<std::string>& files, Indexer& indexer,
+                 Progress& progress, BadRecords& bad) {
+  size_t file_index = 0;
+  for (const std::string& file : files) {
+    progress.show("adding files", file_index++, files.size());
+    bool stored = true;
+    const Status loaded = load_file(
+        file, c.load,
+        [&](SourceDocument document) {
+          Status added = indexer.add(std::move(document));
+          stored = added.ok();
+          return added;
+        },
+        bad);
+    if (loaded.ok()) continue;
+    const bool named = std::find(c.paths.begin(), c.paths.end(), file) != c.paths.end();
+    if (!stored || named) return loaded.error();
+    bad.add(file, loaded.error().message);
+  }
+  MAKAR_CHECK_OK(indexer.commit());
+  progress.show("adding files", files.size(), files.size());
+  return Done{};
+}
+
+std::string add_summary(bool json, const std::string& path, const IndexCounts& counts, uint64_t skipped,
+                        const std::optional<PriceTable>& prices, const EmbeddingUsage& usage) {
+  Json summary = {{"added", counts.added},
+                  {"updated", counts.updated},
+                  {"unchanged", counts.unchanged},
+                  {"skipped", skipped},
+                  {"chunks", counts.chunks}};
+  std::string text = fmt::format("{}: {} added, {} updated, {} unchanged, {} skipped; {} new chunks\n", path,
+                                 counts.added, counts.updated, counts.unchanged, skipped, counts.chunks);
+  if (prices) {
+    const Cost cost = cost_of(*prices, usage.tokens, 0, usage.seconds);
+    summary["cost"] = {{"tokens", usage.tokens},
+                       {"seconds", usage.seconds},
+                       {"currency", prices->currency},
+                       {"money", cost.money},
+                       {"joules", cost.joules}};
+    text += fmt::format("{} tokens embedded in {:.2f} s: {}\n", usage.tokens, usage.seconds,
+                        cost_text(*prices, cost));
+  }
+  return json ? summary.dump() + "\n" : text;
+}
+
 int add_documents(const std::vector<std::string>& arguments) {
   AddCommand c;
   Options options(
@@ -144,28 +215,15 @@ int add_documents(const std::vector<std::string>& arguments) {
   if (!collection.ok()) return report(collection.error()), 2;
 
   Progress progress(c.json);
-  BadRecords bad;
   IndexerOptions indexing;
   indexing.commit_documents = c.commit_documents;
   std::shared_ptr<EmbeddingModel> model;
-  int64_t tokens = 0;  // embedded so far
-  double seconds = 0;  // spent embedding
+  EmbeddingUsage usage;
   if (!collection->settings.model.empty()) {
     auto opened = EmbeddingModel::open(collection->settings.model, c.device, c.threads);
     if (!opened.ok()) return report(opened.error());
     model = *opened;
-    indexing.embed = [&, embed_texts = model->function([&](size_t done) {
-      progress.show("embedding chunks", done, 0);
-    })](const std::vector<std::string>& texts) -> Result<std::vector<std::vector<float>>> {
-      if (prices) {
-        MAKAR_TRY(const int64_t count, model->embedder().count_tokens(texts));
-        tokens += count;
-      }
-      const auto began = std::chrono::steady_clock::now();
-      auto out = embed_texts(texts);
-      seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-      return out;
-    };
+    indexing.embed = measured_embedding(*model, prices.has_value(), progress, usage);
     // Embedding is slow: commit more often.
     if (!options.given("--commit-every")) indexing.commit_bytes = size_t{1} << 20;
   }
@@ -176,52 +234,14 @@ int add_documents(const std::vector<std::string>& arguments) {
     };
   auto indexer = Indexer::open(*store, *collection, std::move(indexing));
   if (!indexer.ok()) return report(indexer.error());
-  size_t file_index = 0;
-  for (const std::string& file : *files) {
-    progress.show("adding files", file_index++, files->size());
-    bool stored = true;
-    const Status loaded = load_file(
-        file, c.load,
-        [&](SourceDocument document) {
-          Status added = indexer->add(std::move(document));
-          stored = added.ok();
-          return added;
-        },
-        bad);
-    if (loaded.ok()) continue;
-    // An unreadable file is skipped if it was found in a folder, and an error if it was named.
-    const bool named = std::find(c.paths.begin(), c.paths.end(), file) != c.paths.end();
-    if (!stored || named) return report(loaded.error());
-    bad.add(file, loaded.error().message);
-  }
-  if (const Status done = indexer->commit(); !done.ok()) return report(done.error());
-  progress.show("adding files", files->size(), files->size());
+  BadRecords bad;
+  if (const Status added = add_files(c, *files, *indexer, progress, bad); !added.ok())
+    return report(added.error());
   for (const std::string& line : bad.reported) warn(line);
   if (bad.count > bad.reported.size())
     warn(fmt::format("{} more documents were skipped", bad.count - bad.reported.size()));
   const IndexCounts& counts = indexer->counts();
-  Json summary = {{"added", counts.added},
-                  {"updated", counts.updated},
-                  {"unchanged", counts.unchanged},
-                  {"skipped", bad.count},
-                  {"chunks", counts.chunks}};
-  std::string price;
-  if (prices) {
-    const Cost cost = cost_of(*prices, tokens, 0, seconds);
-    summary["cost"] = {{"tokens", tokens},
-                       {"seconds", seconds},
-                       {"currency", prices->currency},
-                       {"money", cost.money},
-                       {"joules", cost.joules}};
-    price = fmt::format("{} tokens embedded in {:.2f} s: {}\n", tokens, seconds, cost_text(*prices, cost));
-  }
-  const std::string text =
-      c.json
-          ? summary.dump() + "\n"
-          : fmt::format("{}: {} added, {} updated, {} unchanged, {} skipped; {} new chunks\n", store->path(),
-                        counts.added, counts.updated, counts.unchanged, bad.count, counts.chunks) +
-                price;
-  if (!print_out(text) || !printed) return 1;
+  if (!print_out(add_summary(c.json, store->path(), counts, bad.count, prices, usage)) || !printed) return 1;
   return bad.count > 0 && counts.added + counts.updated + counts.unchanged == 0 ? 1 : 0;
 }
 

@@ -253,81 +253,102 @@ std::string changed_program(const std::string& text, const TuneResult& result, c
   return std::string(out.c_str()) + "\n";
 }
 
-int run_tune(const std::vector<std::string>& arguments) {
-  PromptCommand c;
+struct TuneCommand : PromptCommand {
   TuneOptions tune;
   std::string pool, records, instructions, output;
+};
+
+void declare_tune(Options& options, TuneCommand& c) {
+  c.declare(options);
+  options
+      .add("--data", &c.records, "records with the fields and \"output\", one JSON object per line", "FILE")
+      .required = true;
+  options.add("--pool", &c.pool,
+              "records that examples are drawn from; the program's own examples if not set", "FILE");
+  options.add("--instructions", &c.instructions, "instructions to try, one per line", "FILE");
+  options.add("--trials", &c.tune.trials, "sets of examples that are tried", "N");
+  options.add("--shots", &c.tune.shots, "examples per set", "N");
+  options.add("--metric", &c.tune.metric, "exact, contains or f1, as SQuAD normalises answers", "NAME");
+  options.add("-o --output", &c.output, "write the best program here", "FILE").required = true;
+  c.declare_model(options);
+}
+
+// Errors are bad usage.
+Status check_tune(const TuneOptions& tune) {
+  if (const auto known = score_output(tune.metric, "", ""); !known.ok()) return known.error();
+  if (tune.trials < 0 || tune.trials > 10000)
+    return error_at("--trials", "must be 0 to 10000, got {}", tune.trials);
+  if (tune.shots < 0 || tune.shots > 1000)
+    return error_at("--shots", "must be 0 to 1000, got {}", tune.shots);
+  return Done{};
+}
+
+// The lines of a file that are not empty.
+Result<std::vector<std::string>> read_instructions(const std::string& path) {
+  MAKAR_TRY(const std::string lines, read_file(path, size_t{1} << 20));
+  std::vector<std::string> out;
+  for (size_t at = 0; at < lines.size();) {
+    const size_t line = std::min(lines.find('\n', at), lines.size());
+    if (line > at) out.push_back(lines.substr(at, line - at));
+    at = line + 1;
+  }
+  return out;
+}
+
+bool print_tuned(const TuneCommand& c, const TuneResult& result) {
+  if (c.json) {
+    Json tried = Json::array();
+    for (const auto& [what, score] : result.tried) tried.push_back({{"candidate", what}, {"score", score}});
+    return print_out(dump({{"metric", c.tune.metric},
+                           {"before", result.before},
+                           {"after", result.after},
+                           {"instruction", result.instruction},
+                           {"examples", result.examples},
+                           {"tried", tried}}) +
+                     "\n");
+  }
+  std::string out;
+  for (const auto& [what, score] : result.tried) out += fmt::format("{:.4f}  {}\n", score, what);
+  return print_out(out + fmt::format("{}: {:.4f} before, {:.4f} after; written to {}\n", c.tune.metric,
+                                     result.before, result.after, c.output));
+}
+
+int run_tune(const std::vector<std::string>& arguments) {
+  TuneCommand c;
   Options options(
       "prompt tune",
       "Search for the instruction and the examples of a program's last prompt that score best on records, "
       "and write the next version.",
       "makar prompt tune translate.yaml -m MODEL --data dev.jsonl --pool train.jsonl -o better.yaml");
-  c.declare(options);
-  options.add("--data", &records, "records with the fields and \"output\", one JSON object per line", "FILE")
-      .required = true;
-  options.add("--pool", &pool, "records that examples are drawn from; the program's own examples if not set",
-              "FILE");
-  options.add("--instructions", &instructions, "instructions to try, one per line", "FILE");
-  options.add("--trials", &tune.trials, "sets of examples that are tried", "N");
-  options.add("--shots", &tune.shots, "examples per set", "N");
-  options.add("--metric", &tune.metric, "exact, contains or f1, as SQuAD normalises answers", "NAME");
-  options.add("-o --output", &output, "write the best program here", "FILE").required = true;
-  c.declare_model(options);
+  declare_tune(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const auto known = score_output(tune.metric, "", ""); !known.ok()) return report(known.error()), 2;
-  if (tune.trials < 0 || tune.trials > 10000)
-    return report(error_at("--trials", "must be 0 to 10000, got {}", tune.trials)), 2;
-  if (tune.shots < 0 || tune.shots > 1000)
-    return report(error_at("--shots", "must be 0 to 1000, got {}", tune.shots)), 2;
+  if (const Status checked = check_tune(c.tune); !checked.ok()) return report(checked.error()), 2;
   const auto text = read_file(c.file, size_t{1} << 20);
   if (!text.ok()) return report(text.error());
   const auto program = c.program();
   if (!program.ok()) return report(program.error());
-  const auto data = read_records(records);
+  const auto data = read_records(c.records);
   if (!data.ok()) return report(data.error());
   std::vector<Json> choices = program->prompts.back().examples;
-  if (!pool.empty()) {
-    auto read = read_records(pool);
+  if (!c.pool.empty()) {
+    auto read = read_records(c.pool);
     if (!read.ok()) return report(read.error());
     choices = std::move(*read);
   }
-  if (!instructions.empty()) {
-    const auto lines = read_file(instructions, size_t{1} << 20);
-    if (!lines.ok()) return report(lines.error());
-    for (size_t at = 0; at < lines->size();) {
-      const size_t line = std::min(lines->find('\n', at), lines->size());
-      if (line > at) tune.instructions.push_back(lines->substr(at, line - at));
-      at = line + 1;
-    }
+  if (!c.instructions.empty()) {
+    auto read = read_instructions(c.instructions);
+    if (!read.ok()) return report(read.error());
+    c.tune.instructions = std::move(*read);
   }
   return with_model(c, options, [&](const PromptModel& model) {
-    tune.seed = c.flags.generation.sampler.seed;
+    c.tune.seed = c.flags.generation.sampler.seed;
     Progress progress;
-    tune.on_progress = [&](size_t done, size_t all, double) { progress.show("candidates", done, all); };
-    const auto result = tune_prompt(*program, choices, *data, model, tune);
+    c.tune.on_progress = [&](size_t done, size_t all, double) { progress.show("candidates", done, all); };
+    const auto result = tune_prompt(*program, choices, *data, model, c.tune);
     if (!result.ok()) return report(result.error());
-    if (const Status written =
-            write_file(output, changed_program(*text, *result, program->prompts.back().name));
-        !written.ok())
-      return report(written.error());
-    Json tried = Json::array();
-    for (const auto& [what, score] : result->tried) tried.push_back({{"candidate", what}, {"score", score}});
-    if (c.json)
-      return print_out(dump({{"metric", tune.metric},
-                             {"before", result->before},
-                             {"after", result->after},
-                             {"instruction", result->instruction},
-                             {"examples", result->examples},
-                             {"tried", tried}}) +
-                       "\n")
-                 ? 0
-                 : 1;
-    std::string out;
-    for (const auto& [what, score] : result->tried) out += fmt::format("{:.4f}  {}\n", score, what);
-    return print_out(out + fmt::format("{}: {:.4f} before, {:.4f} after; written to {}\n", tune.metric,
-                                       result->before, result->after, output))
-               ? 0
-               : 1;
+    const std::string tuned = changed_program(*text, *result, program->prompts.back().name);
+    if (const Status written = write_file(c.output, tuned); !written.ok()) return report(written.error());
+    return print_tuned(c, *result) ? 0 : 1;
   });
 }
 

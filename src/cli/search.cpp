@@ -179,12 +179,7 @@ int evaluate(const SearchCommand& c, Searcher& searcher, Reranker* reranker) {
   return print_out(out) ? 0 : 1;
 }
 
-}  // namespace
-
-int run_search(const std::vector<std::string>& arguments) {
-  SearchCommand c;
-  Options options("search", "Search an index made by makar index: BM25, vectors, or both.",
-                  "makar search books.db \"who is Mr. Knightley\"");
+void declare_search(Options& options, SearchCommand& c) {
   declare_index(options, c.index, c.collection);
   options.positional("QUERY", &c.words, "the query; lines of standard input if there is none").required =
       false;
@@ -207,14 +202,48 @@ int run_search(const std::vector<std::string>& arguments) {
   options.add("--json --jsonl", &c.json, "print one JSON object per query");
   declare_threads(options, c.threads);
   declare_device(options, c.device);
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status checked = c.search.check(); !checked.ok()) return report(checked.error()), 2;
+}
+
+// Errors are bad usage.
+Status check_search(SearchCommand& c) {
+  MAKAR_CHECK_OK(c.search.check());
   if (c.depth < 1 || c.depth > 100000)
-    return report(error_at("--depth", "must be from 1 to 100000, got {}", c.depth)), 2;
+    return error_at("--depth", "must be from 1 to 100000, got {}", c.depth);
   if (!c.eval.empty() && !c.words.empty())
-    return report(error_at("--eval", "takes its queries from the test collection; remove the query")), 2;
-  if (c.eval.empty() && !c.negatives.empty()) return report(error_at("--negatives", "needs --eval")), 2;
-  if (c.eval.empty() && !c.trec.empty()) return report(error_at("--trec", "needs --eval")), 2;
+    return error_at("--eval", "takes its queries from the test collection; remove the query");
+  if (c.eval.empty() && !c.negatives.empty()) return error_at("--negatives", "needs --eval");
+  if (c.eval.empty() && !c.trec.empty()) return error_at("--trec", "needs --eval");
+  return Done{};
+}
+
+// Prints the hits of the query in the arguments, or of each line of the input.
+Status answer_queries(const SearchCommand& c, Searcher& searcher, Reranker* reranker) {
+  const auto answer = [&](const std::string& query) -> Status {
+    MAKAR_TRY(auto hits, find(c, searcher, reranker, query, c.search.options.k));
+    if (hits.size() > c.search.options.k) hits.resize(c.search.options.k);
+    if (!print_hits(query, hits, c.json))
+      return error_of(Error::Kind::kIo, "standard output", "cannot write");
+    return Done{};
+  };
+  if (!c.words.empty()) return answer(fmt::format("{}", fmt::join(c.words, " ")));
+  Status query_status = Done{};
+  MAKAR_CHECK_OK(each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
+    for (const std::string_view line : lines)
+      if (query_status.ok() && !line.empty()) query_status = answer(std::string(line));
+    return query_status.ok();
+  }));
+  return query_status;
+}
+
+}  // namespace
+
+int run_search(const std::vector<std::string>& arguments) {
+  SearchCommand c;
+  Options options("search", "Search an index made by makar index: BM25, vectors, or both.",
+                  "makar search books.db \"who is Mr. Knightley\"");
+  declare_search(options, c);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status checked = check_search(c); !checked.ok()) return report(checked.error()), 2;
   auto searcher = c.search.open(c.index, c.collection, c.device, c.threads);
   if (!searcher.ok()) return report(searcher.error());
   std::unique_ptr<Device> device;
@@ -229,25 +258,7 @@ int run_search(const std::vector<std::string>& arguments) {
   }
   if (!c.negatives.empty()) return mine_negatives(c, **searcher);
   if (!c.eval.empty()) return evaluate(c, **searcher, reranker.get());
-  const auto answer = [&](const std::string& query) -> Status {
-    MAKAR_TRY(auto hits, find(c, **searcher, reranker.get(), query, c.search.options.k));
-    if (hits.size() > c.search.options.k) hits.resize(c.search.options.k);
-    if (!print_hits(query, hits, c.json))
-      return error_of(Error::Kind::kIo, "standard output", "cannot write");
-    return Done{};
-  };
-  Status status = Done{};
-  if (!c.words.empty()) {
-    status = answer(fmt::format("{}", fmt::join(c.words, " ")));
-  } else {
-    Status query_status = Done{};
-    status = each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
-      for (const std::string_view line : lines)
-        if (query_status.ok() && !line.empty()) query_status = answer(std::string(line));
-      return query_status.ok();
-    });
-    if (status.ok()) status = query_status;
-  }
+  const Status status = answer_queries(c, **searcher, reranker.get());
   return status.ok() ? 0 : report(status.error());
 }
 

@@ -40,6 +40,78 @@ struct ServeCommand {
   int64_t tuning_memory = 8192;  // MiB
 };
 
+void declare_serve(Options& options, ServeCommand& c) {
+  c.models.declare(options);
+  options.group("Server");
+  options.add("--host", &c.http.host, "address to listen on", "ADDRESS");
+  options.add("--port", &c.port, "port to listen on; 0 picks a free one", "N");
+  options.add("--tls-cert --ssl-cert-file", &c.http.tls_certificate, "TLS certificate (PEM)", "FILE");
+  options.add("--tls-key --ssl-key-file", &c.http.tls_key, "private key of the certificate (PEM)", "FILE");
+  options.add("--log", &c.log, "write one JSON line per request to standard error");
+  options.add(
+      "--prices", &c.prices,
+      "price table (JSON: currency, input, output, hour, watts, kwh): cost of requests in answers, log, "
+      "/metrics and on the page",
+      "FILE");
+  options.add("--files", &c.files,
+              "folder for clients' files and batches, or none; makar/files in the user's data folder if not "
+              "set",
+              "FOLDER");
+  options.add("--store", &c.store,
+              "database for the conversations of the page: a file, none, or auto for one in the user's data "
+              "folder",
+              "FILE");
+  options.add("--runs", &c.runs, "folder of training runs that the page shows", "FOLDER");
+  options.add(
+      "--fine-tuning", &c.fine_tuning,
+      "accept fine-tuning jobs (/v1/fine_tuning/jobs): adapters, trained one at a time while serving");
+  options.add("--fine-tuning-threads", &c.tuning_threads, "threads of a job; 0 for half of the cores", "N");
+  options.add("--fine-tuning-memory", &c.tuning_memory, "memory that a job may allocate, in MiB", "MIB");
+  options.add("--results", &c.results, "folder of evaluation results that the page shows", "FOLDER");
+  options.add("--agents", &c.agents, "folder of agent traces (makar agent --trace) that the page shows",
+              "FOLDER");
+  options.add("--ratings", &c.ratings,
+              "folder of studies (NAME.jsonl) in which people rate answers on the page", "FOLDER");
+  options.group("Output filter");
+  options.add(
+      "--output-filter", &c.filter,
+      "end an answer before a sentence that this classifier of `makar classify train --method logistic` "
+      "finds toxic",
+      "FILE");
+  options.add("--filter-threshold", &c.threshold, "probability from which a sentence counts as toxic", "P");
+  options.add("--benign", &c.benign,
+              "the classifier's label for harmless texts, if it is not a common name such as `safe`",
+              "LABEL");
+  options.group("Access");
+  options.add("--api-key", &c.keys, "API key that clients must send; separate several with commas, or repeat",
+              "KEY");
+  options.add("--api-key-file", &c.key_file,
+              "file with one key per line, each with an optional name for the log", "FILE");
+  options.add("--cors", &c.origins,
+              "allow web pages of this origin to call the API; * for any; may be repeated", "ORIGIN");
+  options.add("--rate-limit", &c.limits.requests, "requests per minute per key (or address); 0 for no limit",
+              "N");
+  options.add("--token-rate-limit", &c.limits.tokens,
+              "prompt and generated tokens per minute per key (or address); 0 for no limit", "N");
+  options.group("Limits");
+  options.add("-n --max-tokens --n-predict", &c.max_tokens,
+              "maximum tokens per answer if a chat request sets no limit", "N");
+  options.add("--parallel --max-num-seqs -np", &c.models.parallel, "maximum number of sequences per step",
+              "N");
+  options.add("--queue", &c.queue, "maximum number of waiting requests per key; more get status 429", "N");
+  options.add("--timeout", &c.timeout_seconds, "seconds that a request may take", "N");
+  options.add("--client-time", &c.client_seconds,
+              "seconds that a client may take to send headers (twice that for a body) or to read a response",
+              "N");
+  options.add("--drain-time", &c.drain_seconds, "seconds that requests in flight may take after SIGTERM",
+              "N");
+  options.add("--max-file-size", &c.max_file_size, "maximum size of an uploaded file in megabytes", "MB");
+  c.models.model.declare_device(options);
+  c.models.engine.declare(options);
+  c.models.speculation.declare(options);
+  add_sampler_options(options, c.sampler);
+}
+
 Status check_command(const ServeCommand& c) {
   const auto within = [](const char* flag, int64_t value, int64_t low, int64_t high) -> Status {
     if (value >= low && value <= high) return Done{};
@@ -188,6 +260,104 @@ void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port
   std::fflush(stdout);
 }
 
+// Opened before the models.
+struct ServeInputs {
+  KeyRing keys;
+  std::vector<ModelEntry> entries;
+  std::vector<std::shared_ptr<ServedCollection>> collections;
+  std::unique_ptr<Device> device;
+};
+
+Result<ServeInputs> open_inputs(const ServeCommand& c) {
+  ServeInputs out;
+  MAKAR_TRY(out.keys, KeyRing::read(c.keys, c.key_file));
+  MAKAR_TRY(out.entries, c.models.entries());
+  MAKAR_TRY(out.collections, c.models.collections(out.entries));
+  MAKAR_TRY(out.device, c.models.model.open_device());
+  MAKAR_TRY([[maybe_unused]] const auto budget, c.models.engine.budget());
+  return out;
+}
+
+// Null without --output-filter.
+Result<std::shared_ptr<const OutputFilter>> open_output_filter(const ServeCommand& c) {
+  if (c.filter.empty()) return std::shared_ptr<const OutputFilter>();
+  MAKAR_TRY(auto classifier, ToxicityClassifier::open(c.filter, c.benign));
+  const auto shared = std::make_shared<const ToxicityClassifier>(std::move(classifier));
+  return std::make_shared<const OutputFilter>(
+      OutputFilter{[shared](std::string_view text) { return shared->toxicity(text); }, c.threshold});
+}
+
+// Opens the file store, if there is one. Fine-tuning needs it.
+Status set_files(const ServeCommand& c, std::unique_ptr<FileStore>& files, ServeOptions& serve) {
+  MAKAR_TRY(files, open_files(c, serve.files_disabled_reason));
+  serve.files = files.get();
+  if (!c.fine_tuning) return Done{};
+  if (!serve.files) return error_at("--fine-tuning", "{}", serve.files_disabled_reason);
+  return serve.files->prepare();
+}
+
+// The options that follow from the command line alone.
+void set_serve_options(const ServeCommand& c, ServeOptions& serve) {
+  serve.parallel = c.models.parallel, serve.queue = c.queue;
+  serve.time_limit = std::chrono::seconds(c.timeout_seconds);
+  serve.defaults.max_new_tokens = c.max_tokens, serve.defaults.sampler = c.sampler;
+  serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs, c.ratings, c.results, c.agents};
+  serve.request_memory = c.models.request_memory();
+}
+
+HttpOptions http_options(const ServeCommand& c, int64_t request_memory) {
+  HttpOptions out = c.http;
+  out.max_bodies = std::min(out.max_bodies, static_cast<size_t>(request_memory / 2));
+  out.port = static_cast<uint16_t>(c.port), out.drain_time = std::chrono::seconds(c.drain_seconds);
+  out.header_time = out.write_time = std::chrono::seconds(c.client_seconds);
+  out.body_time = 2 * out.header_time;
+  return out;
+}
+
+// Opens the models and serves them until a signal ends the server. Returns the exit code.
+int serve_until_stopped(const ServeCommand& c, ServeInputs inputs, bool has_seed) {
+  const std::string name = inputs.entries.front().name;
+  const bool single_model = inputs.entries.size() == 1 && !c.fine_tuning;
+  // Destroyed in reverse order: requests in flight are released before the server.
+  LogWriter log(STDERR_FILENO);
+  std::unique_ptr<HttpServer> server;
+  Turns turns;
+  ModelRegistry registry(std::move(inputs.entries), c.models.opener(*inputs.device, turns, single_model),
+                         c.models.max_loaded);
+  if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
+  ServeOptions serve;
+  if (!c.prices.empty()) {
+    const auto prices = read_price_table(c.prices);
+    if (!prices.ok()) return report(prices.error()), 2;
+    serve.prices = *prices;
+    serve.work_seconds = [&turns] { return turns.work_seconds(); };
+  }
+  serve.collections = std::move(inputs.collections);
+  serve.access = {std::move(inputs.keys), c.origins, c.limits};
+  set_serve_options(c, serve);
+  serve.has_seed = has_seed;
+  auto filter = open_output_filter(c);
+  if (!filter.ok()) return report(filter.error());
+  serve.filter = std::move(*filter);
+  if (c.log) serve.log = [&log](const std::string& line) { log.write(line); };
+  std::unique_ptr<FileStore> files;
+  if (const Status opened = set_files(c, files, serve); !opened.ok()) return report(opened.error());
+  serve.tuning = tuning_options(c, registry);
+  const HttpOptions http = http_options(c, serve.request_memory);
+  Service service(registry, std::move(serve));
+  if (c.store != "auto")
+    if (const Status opened = service.open_store(); !opened.ok()) return report(opened.error());
+  auto listening = HttpServer::listen(service, http);
+  if (!listening.ok()) return report(listening.error());
+  server = std::move(*listening);
+  print_welcome(c, name, server->port(), registry.list().front().active->served.language);
+  server->run([&] {
+    service.drain();
+    log.write("makar: shutting down: finishing requests in flight");
+  });
+  return 0;
+}
+
 }  // namespace
 
 int run_serve(const std::vector<std::string>& arguments) {
@@ -201,144 +371,13 @@ int run_serve(const std::vector<std::string>& arguments) {
       "Serve models over HTTP (OpenAI, Anthropic and Ollama APIs) with a web page. Reachable from "
       "this machine only, unless --host and --api-key are set.",
       "makar serve MODEL");
-  c.models.declare(options);
-  options.group("Server");
-  options.add("--host", &c.http.host, "address to listen on", "ADDRESS");
-  options.add("--port", &c.port, "port to listen on; 0 picks a free one", "N");
-  options.add("--tls-cert --ssl-cert-file", &c.http.tls_certificate, "TLS certificate (PEM)", "FILE");
-  options.add("--tls-key --ssl-key-file", &c.http.tls_key, "private key of the certificate (PEM)", "FILE");
-  options.add("--log", &c.log, "write one JSON line per request to standard error");
-  options.add(
-      "--prices", &c.prices,
-      "price table (JSON: currency, input, output, hour, watts, kwh): cost of requests in answers, log, "
-      "/metrics and on the page",
-      "FILE");
-  options.add("--files", &c.files,
-              "folder for clients' files and batches, or none; makar/files in the user's data folder if not "
-              "set",
-              "FOLDER");
-  options.add("--store", &c.store,
-              "database for the conversations of the page: a file, none, or auto for one in the user's data "
-              "folder",
-              "FILE");
-  options.add("--runs", &c.runs, "folder of training runs that the page shows", "FOLDER");
-  options.add(
-      "--fine-tuning", &c.fine_tuning,
-      "accept fine-tuning jobs (/v1/fine_tuning/jobs): adapters, trained one at a time while serving");
-  options.add("--fine-tuning-threads", &c.tuning_threads, "threads of a job; 0 for half of the cores", "N");
-  options.add("--fine-tuning-memory", &c.tuning_memory, "memory that a job may allocate, in MiB", "MIB");
-  options.add("--results", &c.results, "folder of evaluation results that the page shows", "FOLDER");
-  options.add("--agents", &c.agents, "folder of agent traces (makar agent --trace) that the page shows",
-              "FOLDER");
-  options.add("--ratings", &c.ratings,
-              "folder of studies (NAME.jsonl) in which people rate answers on the page", "FOLDER");
-  options.group("Output filter");
-  options.add(
-      "--output-filter", &c.filter,
-      "end an answer before a sentence that this classifier of `makar classify train --method logistic` "
-      "finds toxic",
-      "FILE");
-  options.add("--filter-threshold", &c.threshold, "probability from which a sentence counts as toxic", "P");
-  options.add("--benign", &c.benign,
-              "the classifier's label for harmless texts, if it is not a common name such as `safe`",
-              "LABEL");
-  options.group("Access");
-  options.add("--api-key", &c.keys, "API key that clients must send; separate several with commas, or repeat",
-              "KEY");
-  options.add("--api-key-file", &c.key_file,
-              "file with one key per line, each with an optional name for the log", "FILE");
-  options.add("--cors", &c.origins,
-              "allow web pages of this origin to call the API; * for any; may be repeated", "ORIGIN");
-  options.add("--rate-limit", &c.limits.requests, "requests per minute per key (or address); 0 for no limit",
-              "N");
-  options.add("--token-rate-limit", &c.limits.tokens,
-              "prompt and generated tokens per minute per key (or address); 0 for no limit", "N");
-  options.group("Limits");
-  options.add("-n --max-tokens --n-predict", &c.max_tokens,
-              "maximum tokens per answer if a chat request sets no limit", "N");
-  options.add("--parallel --max-num-seqs -np", &c.models.parallel, "maximum number of sequences per step",
-              "N");
-  options.add("--queue", &c.queue, "maximum number of waiting requests per key; more get status 429", "N");
-  options.add("--timeout", &c.timeout_seconds, "seconds that a request may take", "N");
-  options.add("--client-time", &c.client_seconds,
-              "seconds that a client may take to send headers (twice that for a body) or to read a response",
-              "N");
-  options.add("--drain-time", &c.drain_seconds, "seconds that requests in flight may take after SIGTERM",
-              "N");
-  options.add("--max-file-size", &c.max_file_size, "maximum size of an uploaded file in megabytes", "MB");
-  c.models.model.declare_device(options);
-  c.models.engine.declare(options);
-  c.models.speculation.declare(options);
-  add_sampler_options(options, c.sampler);
+  declare_serve(options, c);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (const Status status = c.models.model.use_default(); !status.ok()) return report(status.error()), 2;
   if (const Status status = check_command(c); !status.ok()) return report(status.error()), 2;
-  auto keys = KeyRing::read(c.keys, c.key_file);
-  if (!keys.ok()) return report(keys.error()), 2;
-  auto entries = c.models.entries();
-  if (!entries.ok()) return report(entries.error()), 2;
-  auto collections = c.models.collections(*entries);
-  if (!collections.ok()) return report(collections.error()), 2;
-  auto device = c.models.model.open_device();
-  if (!device.ok()) return report(device.error()), 2;
-  const auto budget = c.models.engine.budget();
-  if (!budget.ok()) return report(budget.error()), 2;
-  const std::string name = entries->front().name;
-  const bool single_model = entries->size() == 1 && !c.fine_tuning;
-  // Destroyed in reverse order: requests in flight are released before the server.
-  LogWriter log(STDERR_FILENO);
-  std::unique_ptr<HttpServer> server;
-  Turns turns;
-  ModelRegistry registry(std::move(*entries), c.models.opener(**device, turns, single_model),
-                         c.models.max_loaded);
-  if (const Status opened = registry.open_first(); !opened.ok()) return report(opened.error());
-  ServeOptions serve;
-  if (!c.prices.empty()) {
-    const auto prices = read_price_table(c.prices);
-    if (!prices.ok()) return report(prices.error()), 2;
-    serve.prices = *prices;
-    serve.work_seconds = [&turns] { return turns.work_seconds(); };
-  }
-  serve.collections = std::move(*collections);
-  serve.access = {std::move(*keys), c.origins, c.limits};
-  serve.parallel = c.models.parallel, serve.queue = c.queue;
-  serve.time_limit = std::chrono::seconds(c.timeout_seconds);
-  serve.defaults.max_new_tokens = c.max_tokens, serve.defaults.sampler = c.sampler;
-  serve.has_seed = options.given("--seed");
-  serve.page = {c.store == "auto" ? default_store_path() : c.store, c.runs, c.ratings, c.results, c.agents};
-  if (!c.filter.empty()) {
-    auto classifier = ToxicityClassifier::open(c.filter, c.benign);
-    if (!classifier.ok()) return report(classifier.error());
-    const auto shared = std::make_shared<const ToxicityClassifier>(std::move(*classifier));
-    serve.filter = std::make_shared<const OutputFilter>(
-        OutputFilter{[shared](std::string_view text) { return shared->toxicity(text); }, c.threshold});
-  }
-  if (c.log) serve.log = [&log](const std::string& line) { log.write(line); };
-  serve.request_memory = c.models.request_memory();
-  c.http.max_bodies = std::min(c.http.max_bodies, static_cast<size_t>(serve.request_memory / 2));
-  auto files = open_files(c, serve.no_files);
-  if (!files.ok()) return report(files.error());
-  serve.files = files->get();
-  if (c.fine_tuning && !serve.files) return report(error_at("--fine-tuning", "{}", serve.no_files));
-  if (serve.files)
-    if (const Status ready = c.fine_tuning ? serve.files->prepare() : Status(Done{}); !ready.ok())
-      return report(ready.error());
-  serve.tuning = tuning_options(c, registry);
-  c.http.port = static_cast<uint16_t>(c.port), c.http.drain_time = std::chrono::seconds(c.drain_seconds);
-  c.http.header_time = c.http.write_time = std::chrono::seconds(c.client_seconds);
-  c.http.body_time = 2 * c.http.header_time;
-  Service service(registry, std::move(serve));
-  if (c.store != "auto")
-    if (const Status opened = service.open_store(); !opened.ok()) return report(opened.error());
-  auto listening = HttpServer::listen(service, c.http);
-  if (!listening.ok()) return report(listening.error());
-  server = std::move(*listening);
-  print_welcome(c, name, server->port(), registry.list().front().active->served.language);
-  server->run([&] {
-    service.drain();
-    log.write("makar: shutting down: finishing requests in flight");
-  });
-  return 0;
+  auto inputs = open_inputs(c);
+  if (!inputs.ok()) return report(inputs.error()), 2;
+  return serve_until_stopped(c, std::move(*inputs), options.given("--seed"));
 }
 
 }  // namespace makar

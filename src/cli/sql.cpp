@@ -188,15 +188,7 @@ int ask_model(SqlCommand& c, const SqlReader& database, const std::string& quest
   return print_out(result_table(answer->result)) ? 0 : 1;
 }
 
-}  // namespace
-
-int run_sql(const std::vector<std::string>& arguments) {
-  SqlCommand c;
-  Options options(
-      "sql",
-      "Answer a question about a SQLite or PostgreSQL database or a CSV file: a model writes a SELECT "
-      "statement, which is shown and run. It cannot change the database.",
-      "makar sql sales.db -m MODEL \"which products sold the most?\"");
+void declare_sql(Options& options, SqlCommand& c) {
   options
       .positional("DATABASE", &c.database,
                   "a SQLite file, a CSV file, or a PostgreSQL address (postgresql://...)")
@@ -230,29 +222,45 @@ int run_sql(const std::vector<std::string>& arguments) {
   options.group("Output");
   options.add("--json", &c.json, "print one JSON object");
   c.flags.declare(options);
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status checked = c.flags.check(options); !checked.ok()) return report(checked.error()), 2;
-  if (c.question.attempts < 1 || c.question.attempts > 20)
-    return report(error_at("--attempts", "must be from 1 to 20, got {}", c.question.attempts)), 2;
-  if (c.question.shots < 0 || c.question.shots > 100)
-    return report(error_at("--shots", "must be from 0 to 100, got {}", c.question.shots)), 2;
-  if (c.question.limits.rows < 1 || c.question.limits.rows > 1000000)
-    return report(error_at("--max-rows", "must be from 1 to 1000000, got {}", c.question.limits.rows)), 2;
-  if (!(c.question.limits.seconds > 0 && c.question.limits.seconds <= 3600))
-    return report(error_at("--max-seconds", "must be above 0 and at most 3600, got {}",
-                           c.question.limits.seconds)),
-           2;
+}
+
+// Errors are bad usage.
+Status check_sql(const Options& options, SqlCommand& c) {
+  MAKAR_CHECK_OK(c.flags.check(options));
+  const SqlQuestionOptions& question = c.question;
+  if (question.attempts < 1 || question.attempts > 20)
+    return error_at("--attempts", "must be from 1 to 20, got {}", question.attempts);
+  if (question.shots < 0 || question.shots > 100)
+    return error_at("--shots", "must be from 0 to 100, got {}", question.shots);
+  if (question.limits.rows < 1 || question.limits.rows > 1000000)
+    return error_at("--max-rows", "must be from 1 to 1000000, got {}", question.limits.rows);
+  if (!(question.limits.seconds > 0 && question.limits.seconds <= 3600))
+    return error_at("--max-seconds", "must be above 0 and at most 3600, got {}", question.limits.seconds);
   if (!c.eval.empty() && (!c.query.empty() || !c.words.empty()))
-    return report(error_at("--eval", "takes its questions from the file; remove the question or --query")), 2;
+    return error_at("--eval", "takes its questions from the file; remove the question or --query");
   if (c.eval.empty() && (!c.predictions.empty() || c.limit != 0))
-    return report(error_at("--eval", "is required by --predictions and --limit")), 2;
-  if (c.limit < 0) return report(error_at("--limit", "must be 0 or more, got {}", c.limit)), 2;
+    return error_at("--eval", "is required by --predictions and --limit");
+  if (c.limit < 0) return error_at("--limit", "must be 0 or more, got {}", c.limit);
   if (c.eval.empty() && c.query.empty() == c.words.empty())
-    return report(error_at("sql", "expected a question, or --query SQL")), 2;
+    return error_at("sql", "expected a question, or --query SQL");
   if (c.query.empty() && c.model.model.empty() && c.predictions.empty())
-    return report(error_at("--model",
-                           "is required to answer a question; --query SQL runs a statement without a model")),
-           2;
+    return error_at("--model",
+                    "is required to answer a question; --query SQL runs a statement without a model");
+  return Done{};
+}
+
+}  // namespace
+
+int run_sql(const std::vector<std::string>& arguments) {
+  SqlCommand c;
+  Options options(
+      "sql",
+      "Answer a question about a SQLite or PostgreSQL database or a CSV file: a model writes a SELECT "
+      "statement, which is shown and run. It cannot change the database.",
+      "makar sql sales.db -m MODEL \"which products sold the most?\"");
+  declare_sql(options, c);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status checked = check_sql(options, c); !checked.ok()) return report(checked.error()), 2;
   if (!c.query.empty() && !c.examples.empty()) warn("--examples has no effect with --query");
   if (c.query.empty() && !c.examples.empty()) {
     auto read = read_sql_examples(c.examples);

@@ -124,72 +124,75 @@ Result<std::string> explain(const Tokenizer& tokenizer, std::string_view text, c
   return out;
 }
 
-}  // namespace
-
-int run_tokenizer_encode(const std::vector<std::string>& arguments) {
+struct EncodeCommand {
   TokenizerOptions shared;
   bool lines = false, jsonl = false, json = false, pieces = false, explain_merges = false;
-  std::string text_option;
+  std::string text;
   int64_t threads = 0, max_length = 0;
-  Options options("tokenizer encode",
-                  "Encode text to token ids: standard input or files, whole, by lines or as JSON lines.",
-                  "echo 'Hello world' | makar tokenizer encode tokenizer.json");
-  shared.declare(options);
+};
+
+void declare_encode(Options& options, EncodeCommand& c) {
+  c.shared.declare(options);
   options
-      .positional("TOKENIZER FILES...", &shared.words,
+      .positional("TOKENIZER FILES...", &c.shared.words,
                   "the tokenizer (unless -m gives it), then text files; standard input if there is none")
       .required = false;
-  options.add("--text", &text_option, "encode this text", "TEXT");
-  options.add("--lines", &lines, "encode each line separately");
-  options.add("--jsonl", &jsonl,
+  options.add("--text", &c.text, "encode this text", "TEXT");
+  options.add("--lines", &c.lines, "encode each line separately");
+  options.add("--jsonl", &c.jsonl,
               "read one {\"text\"} per line and print one {\"ids\", \"offsets\"} per line; offsets in code "
               "points, byte_offsets in bytes");
   options.group("Output");
-  options.add("--json", &json, "print JSON with offsets");
-  options.add("--pieces", &pieces, "print the tokens instead of the ids");
-  options.add("--explain", &explain_merges, "show the merges of each word step by step");
-  options.add("--max-length", &max_length, "truncate to this many tokens; 0 for no limit", "N");
-  shared.declare_special(options);
-  declare_threads(options, threads);
-  if (const auto code = parse_or_exit(options, arguments)) return *code;
-  if (const Status resolved = shared.resolve(); !resolved.ok()) return report(resolved.error()), 2;
-  if (max_length < 0) return report(error_at("--max-length", "expected 0 or more, got {}", max_length)), 2;
-  if (json + pieces + explain_merges > 1)
-    return report(error_at("--json", "--json, --pieces and --explain cannot be combined")), 2;
-  const auto tokenizer = Tokenizer::load(shared.model);
-  if (!tokenizer.ok()) return report(tokenizer.error());
-  EncodeOptions encode = shared.encode_options();
-  if (max_length > 0) {
-    encode.truncation = Truncation{};
-    encode.truncation->max_length = static_cast<size_t>(max_length);
+  options.add("--json", &c.json, "print JSON with offsets");
+  options.add("--pieces", &c.pieces, "print the tokens instead of the ids");
+  options.add("--explain", &c.explain_merges, "show the merges of each word step by step");
+  options.add("--max-length", &c.max_length, "truncate to this many tokens; 0 for no limit", "N");
+  c.shared.declare_special(options);
+  declare_threads(options, c.threads);
+}
+
+// Errors are bad usage.
+Status check_encode(EncodeCommand& c) {
+  MAKAR_CHECK_OK(c.shared.resolve());
+  if (c.max_length < 0) return error_at("--max-length", "expected 0 or more, got {}", c.max_length);
+  if (c.json + c.pieces + c.explain_merges > 1)
+    return error_at("--json", "--json, --pieces and --explain cannot be combined");
+  return Done{};
+}
+
+EncodeOptions encode_options(const EncodeCommand& c) {
+  EncodeOptions out = c.shared.encode_options();
+  if (c.max_length > 0) {
+    out.truncation = Truncation{};
+    out.truncation->max_length = static_cast<size_t>(c.max_length);
   }
-  encode.offsets = jsonl || json;
-  const auto output_line = [&](std::string_view text) -> Result<std::string> {
-    if (explain_merges) return explain(*tokenizer, text, encode);
-    if (!json && !pieces) return ids_line(*tokenizer, text, encode);
-    MAKAR_TRY(const Encoding encoding, tokenizer->encode(text, encode));
-    if (json) return json_line(text, nullptr, encoding);
-    return pieces_line(*tokenizer, encoding);
-  };
-  if (!lines && !jsonl) {
-    Result<std::string> text = text_option;
-    if (!options.given("--text")) text = read_whole(shared.words);
-    if (!text.ok()) return report(text.error());
-    const auto out = output_line(*text);
-    if (!out.ok()) return report(out.error());
-    return print_out(*out) ? 0 : 1;
-  }
-  ThreadPool pool(static_cast<int>(threads));
+  out.offsets = c.jsonl || c.json;
+  return out;
+}
+
+// What is printed for a text: ids, JSON, tokens or merges.
+Result<std::string> encoded_text(const EncodeCommand& c, const Tokenizer& tokenizer, std::string_view text,
+                                 const EncodeOptions& encode) {
+  if (c.explain_merges) return explain(tokenizer, text, encode);
+  if (!c.json && !c.pieces) return ids_line(tokenizer, text, encode);
+  MAKAR_TRY(const Encoding encoding, tokenizer.encode(text, encode));
+  if (c.json) return json_line(text, nullptr, encoding);
+  return pieces_line(tokenizer, encoding);
+}
+
+// Encodes each line of the input, in parallel. Returns the exit code.
+int encode_lines(const EncodeCommand& c, const Tokenizer& tokenizer, const EncodeOptions& encode) {
+  ThreadPool pool(static_cast<int>(c.threads));
   bool failed = false;
   const Status status =
-      each_line_batch(shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
+      each_line_batch(c.shared.words, [&](const std::vector<std::string_view>& batch, size_t first) {
         std::vector<std::string> out(batch.size());
         pool.for_ranges(static_cast<int64_t>(batch.size()), 1, [&](int64_t begin, int64_t end) {
           for (int64_t i = begin; i < end; ++i) {
-            if (jsonl) {
-              out[i] = encode_json_line(*tokenizer, batch[i], first + i, encode);
+            if (c.jsonl) {
+              out[i] = encode_json_line(tokenizer, batch[i], first + i, encode);
             } else {
-              auto line = output_line(batch[i]);
+              auto line = encoded_text(c, tokenizer, batch[i], encode);
               out[i] = line.ok() ? std::move(*line) : error_line(line.error(), first + i);
             }
           }
@@ -203,6 +206,28 @@ int run_tokenizer_encode(const std::vector<std::string>& arguments) {
       });
   if (!status.ok()) return report(status.error());
   return failed ? 1 : 0;
+}
+
+}  // namespace
+
+int run_tokenizer_encode(const std::vector<std::string>& arguments) {
+  EncodeCommand c;
+  Options options("tokenizer encode",
+                  "Encode text to token ids: standard input or files, whole, by lines or as JSON lines.",
+                  "echo 'Hello world' | makar tokenizer encode tokenizer.json");
+  declare_encode(options, c);
+  if (const auto code = parse_or_exit(options, arguments)) return *code;
+  if (const Status checked = check_encode(c); !checked.ok()) return report(checked.error()), 2;
+  const auto tokenizer = Tokenizer::load(c.shared.model);
+  if (!tokenizer.ok()) return report(tokenizer.error());
+  const EncodeOptions encode = encode_options(c);
+  if (c.lines || c.jsonl) return encode_lines(c, *tokenizer, encode);
+  Result<std::string> text = c.text;
+  if (!options.given("--text")) text = read_whole(c.shared.words);
+  if (!text.ok()) return report(text.error());
+  const auto out = encoded_text(c, *tokenizer, *text, encode);
+  if (!out.ok()) return report(out.error());
+  return print_out(*out) ? 0 : 1;
 }
 
 }  // namespace makar

@@ -3,14 +3,10 @@
 #include <string>
 #include <string_view>
 
+#include "base/lower_ascii.h"
+
 namespace makar {
 
-inline char lower_ascii(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-inline std::string lower_ascii(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = lower_ascii(c);
-  return out;
-}
 inline bool is_ascii_letter(char c) { return lower_ascii(c) >= 'a' && lower_ascii(c) <= 'z'; }
 
 inline std::string_view trimmed_line(std::string_view line) {

@@ -61,16 +61,6 @@ std::vector<Result<Loglikelihood>> EngineModel::loglikelihood_rolling(std::span<
   return makar::loglikelihood(engine_, language_, requests);
 }
 
-std::vector<Result<UntilAnswer>> EvalModel::generate_block(std::span<const UntilRequest> requests) {
-  std::vector<Result<UntilAnswer>> out;
-  for (auto& one : generate_until(requests))
-    if (one.ok())
-      out.emplace_back(UntilAnswer{*one, one->empty()});
-    else
-      out.emplace_back(one.error());
-  return out;
-}
-
 std::vector<Result<std::string>> EngineModel::generate_until(std::span<const UntilRequest> requests) {
   std::vector<Result<std::string>> out;
   for (auto& one : generate_block(requests))

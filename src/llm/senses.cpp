@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/lower_ascii.h"
 #include "base/nearest.h"
 #include "base/quote.h"
 
@@ -30,10 +31,7 @@ double dot(const std::vector<float>& a, const std::vector<float>& b) {
 }  // namespace
 
 Result<WordInText> find_word(const std::string& text, const std::string& word) {
-  const auto same = [](char a, char b) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
-    return lower(a) == lower(b);
-  };
+  const auto same = [](char a, char b) { return lower_ascii(a) == lower_ascii(b); };
   if (word.empty()) return error_at("word", "is empty");
   for (auto at = text.begin();; ++at) {
     at = std::search(at, text.end(), word.begin(), word.end(), same);

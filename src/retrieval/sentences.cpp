@@ -1,6 +1,7 @@
 // Splits a text into sentences.
 #include <algorithm>
 
+#include "base/lower_ascii.h"
 #include "base/utf8.h"
 #include "retrieval/chunker.h"
 #include "text/unicode.h"
@@ -20,9 +21,7 @@ bool is_abbreviation(std::string_view word) {
                                                 "i.e", "cf",  "fig", "no",  "vol",  "pp",   "approx", "eq",
                                                 "jr",  "sr",  "rev", "gen", "col",  "capt", "lt",     "hon"};
   if (word.size() == 1 && ((word[0] >= 'A' && word[0] <= 'Z'))) return true;  // an initial
-  std::string lower(word.substr(0, 8));
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  const std::string lower = lower_ascii(word.substr(0, 8));
   return word.size() <= 8 && std::find(std::begin(kWords), std::end(kWords), lower) != std::end(kWords);
 }
 

@@ -141,7 +141,7 @@ void AnswerWriter::start(GenerationRequest request, std::vector<std::vector<int6
     HttpResponse head;
     head.type = req.formatter->stream_type();
     head.headers = self->disclosure();
-    head.body = req.formatter->begin(self->usage_);
+    head.body = req.formatter->format_start(self->usage_);
     self->reply_->begin(std::move(head));
   }
   const auto deadline = EngineTask::Clock::now() + time_limit;
@@ -183,12 +183,13 @@ void AnswerWriter::report_covered(AnswerState& state, AnswerPiece& piece) {
 void AnswerWriter::deliver(AnswerState& state, size_t index, AnswerPiece piece) {
   if (request_.options.logprobs >= 0) report_covered(state, piece);
   if (piece.text.empty() && piece.calls.empty() && piece.tokens.empty()) return;
-  if (request_.stream) return emit(request_.formatter->piece(index, piece));
-  WholeAnswer& whole = state.whole;
-  whole.text += piece.text;
-  whole.tokens.insert(whole.tokens.end(), piece.tokens.begin(), piece.tokens.end());
-  whole.text_offsets.insert(whole.text_offsets.end(), piece.text_offsets.begin(), piece.text_offsets.end());
-  whole.calls.insert(whole.calls.end(), piece.calls.begin(), piece.calls.end());
+  if (request_.stream) return emit(request_.formatter->format_delta(index, piece));
+  CompleteAnswer& complete = state.complete;
+  complete.text += piece.text;
+  complete.tokens.insert(complete.tokens.end(), piece.tokens.begin(), piece.tokens.end());
+  complete.text_offsets.insert(complete.text_offsets.end(), piece.text_offsets.begin(),
+                               piece.text_offsets.end());
+  complete.calls.insert(complete.calls.end(), piece.calls.begin(), piece.calls.end());
 }
 
 bool AnswerWriter::files_intact() {
@@ -221,9 +222,9 @@ void AnswerWriter::echo(size_t prompt, const std::vector<GeneratedToken>& tokens
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
     answers_[i].characters = offset;
     if (request_.stream)
-      emit(request_.formatter->piece(i, piece));
+      emit(request_.formatter->format_delta(i, piece));
     else
-      static_cast<AnswerPiece&>(answers_[i].whole) = piece;
+      static_cast<AnswerPiece&>(answers_[i].complete) = piece;
   }
 }
 
@@ -263,8 +264,9 @@ void AnswerWriter::finished(size_t prompt, TextGenerationResult result) {
     }
     state.cut = answer.finish == Finish::kLength && !state.filter.rejected();
     deliver(state, first + i, {state.reader.finish(), {}, {}});
-    state.whole.end = {answer.finish, answer.stop_string, state.reader.calls() > 0, state.filter.rejected()};
-    if (request_.stream) emit(request_.formatter->end(first + i, state.whole.end));
+    state.complete.end = {answer.finish, answer.stop_string, state.reader.calls() > 0,
+                          state.filter.rejected()};
+    if (request_.stream) emit(request_.formatter->format_end(first + i, state.complete.end));
   }
   prompt_done();
 }
@@ -273,8 +275,8 @@ void AnswerWriter::scored(size_t prompt) {
   if (over_ || !files_intact()) return;
   const auto answers = static_cast<size_t>(request_.options.answers);
   for (size_t i = prompt * answers; i < (prompt + 1) * answers; ++i) {
-    answers_[i].whole.end.finish = Finish::kLength;
-    if (request_.stream) emit(request_.formatter->end(i, answers_[i].whole.end));
+    answers_[i].complete.end.finish = Finish::kLength;
+    if (request_.stream) emit(request_.formatter->format_end(i, answers_[i].complete.end));
   }
   prompt_done();
 }
@@ -283,17 +285,17 @@ void AnswerWriter::prompt_done() {
   if (over_ || --unfinished_prompts_ > 0) return;
   if (const auto cost = reply_->cost()) usage_.cost = cost->money, usage_.currency = reply_->currency();
   if (request_.stream) {
-    emit(request_.formatter->done(usage_));
+    emit(request_.formatter->format_done(usage_));
     over_ = true;
     return reply_->end();
   }
   over_ = true;  // no callback touches the answers from here on
   run_on_worker_([self = shared_from_this()] {
-    std::vector<WholeAnswer> answers;
-    for (AnswerState& state : self->answers_) answers.push_back(std::move(state.whole));
+    std::vector<CompleteAnswer> answers;
+    for (AnswerState& state : self->answers_) answers.push_back(std::move(state.complete));
     HttpResponse response;
     response.headers = self->disclosure();
-    response.body = self->request_.formatter->whole(answers, self->usage_) + "\n";
+    response.body = self->request_.formatter->format_complete(answers, self->usage_) + "\n";
     self->reply_->send(std::move(response));
   });
 }
@@ -303,7 +305,7 @@ void AnswerWriter::failed(const Error& error) {
   const ApiError api_error = ApiError::of(error);
   reply_->failed(error.text());
   if (request_.stream) {
-    emit(request_.formatter->failed(api_error));
+    emit(request_.formatter->format_error(api_error));
     reply_->end();
   } else {
     reply_->send(error_response(request_.formatter->dialect(), api_error));

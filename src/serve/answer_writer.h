@@ -24,7 +24,7 @@ class AnswerWriter : public std::enable_shared_from_this<AnswerWriter> {
         : reader(std::move(names), parallel), filter(output) {}
     ToolCallReader reader;
     FilteredText filter;
-    WholeAnswer whole;
+    CompleteAnswer complete;
     std::vector<GeneratedToken> pending;  // tokens not yet reported
     // With log-probabilities: decodes the reported tokens to compute their text offsets.
     std::optional<StreamDecoder> decoder;

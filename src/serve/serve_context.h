@@ -28,9 +28,9 @@ struct ServeOptions {
   std::vector<std::shared_ptr<ServedCollection>> collections;  // the first model answers from them
   std::optional<PriceTable> prices;
   std::function<double()> work_seconds;  // computing time of all engines; takes no lock; set with prices
-  FileStore* files = nullptr;            // null: file and batch routes are disabled; `no_files` is the reason
-  std::string no_files;
-  TuningOptions tuning;  // without a command: fine-tuning is disabled
+  FileStore* files = nullptr;            // null: file and batch routes are disabled
+  std::string files_disabled_reason;     // for the errors of those routes
+  TuningOptions tuning;                  // without a command: fine-tuning is disabled
 };
 
 class ResponseStore;

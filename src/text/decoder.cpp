@@ -1,6 +1,7 @@
 // All decoders: one class each, and the table of kinds at the end.
 #include "text/decoder.h"
 
+#include "base/replace.h"
 #include "text/byte_alphabet.h"
 #include "text/component.h"
 #include "text/regex.h"
@@ -12,22 +13,13 @@ namespace {
 using DecoderResult = ComponentResult<Decoder>;
 using Tokens = std::vector<std::string>;
 
-std::string replace_all(std::string text, std::string_view from, std::string_view to) {
-  if (from.empty()) return text;
-  std::string out;
-  size_t at = 0;
-  for (size_t found; (found = text.find(from, at)) != std::string::npos; at = found + from.size())
-    out.append(text, at, found - at).append(to);
-  return at == 0 ? text : out.append(text, at);
-}
-
 // Removes the blanks that word-level tokenization of English leaves.
 std::string clean_up(std::string text) {
   constexpr std::pair<const char*, const char*> kRules[] = {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},    {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"},
   };
-  for (const auto& [from, to] : kRules) text = replace_all(std::move(text), from, to);
+  for (const auto& [from, to] : kRules) text = replace_all(text, from, to);
   return text;
 }
 
@@ -62,7 +54,7 @@ class Metaspace : public Decoder {
   Metaspace(std::string mark, bool prepends) : mark_(std::move(mark)), prepends_(prepends) {}
   void apply(Tokens& tokens, bool) const override {
     for (size_t i = 0; i < tokens.size(); ++i)
-      tokens[i] = replace_all(std::move(tokens[i]), mark_, i == 0 && prepends_ ? "" : " ");
+      tokens[i] = replace_all(tokens[i], mark_, i == 0 && prepends_ ? "" : " ");
   }
 
  private:
@@ -75,7 +67,7 @@ class Bpe : public Decoder {
   explicit Bpe(std::string suffix) : suffix_(std::move(suffix)) {}
   void apply(Tokens& tokens, bool) const override {
     for (size_t i = 0; i < tokens.size(); ++i)
-      tokens[i] = replace_all(std::move(tokens[i]), suffix_, i + 1 == tokens.size() ? "" : " ");
+      tokens[i] = replace_all(tokens[i], suffix_, i + 1 == tokens.size() ? "" : " ");
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/lower_ascii.h"
 #include "text/field.h"
 #include "text/unicode.h"
 
@@ -195,7 +196,7 @@ Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t bas
         while (end < stop && kind(text[end]) == kWordByte) ++end;
       buffer.assign(text, at, end - at);
       if (lower)
-        for (char& c : buffer) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+        for (char& c : buffer) c = lower_ascii(c);
       const auto from = static_cast<uint32_t>(base + at);
       MAKAR_CHECK_OK(each_token(impl, buffer, buffer.data() + buffer.size(), cache, options, work,
                                 [&](uint32_t id, uint32_t b, uint32_t e) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/lower_ascii.h"
 #include "text/regex.h"
 #include "text/unicode.h"
 
@@ -41,7 +42,7 @@ constexpr const char* kCategoryNames[] = {"cn", "lu", "ll", "lt", "lm", "lo", "m
 CategoryMask categories_of(std::string_view name) {
   std::string plain;
   for (const char c : name)
-    if (c != ' ' && c != '-' && c != '_') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+    if (c != ' ' && c != '-' && c != '_') plain += lower_ascii(c);
   for (const PropertyName& property : kProperties)
     if (plain == property.name) return property.categories;
   for (size_t i = 1; i < std::size(kCategoryNames); ++i)

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/lower_ascii.h"
 #include "base/quote.h"
 #include "text/newer_code_points.h"
 #include "text/regex.h"
@@ -237,7 +238,7 @@ class Translator {
   static CharSet named_set(std::string_view name, bool negated) {
     std::string plain;
     for (const char c : name)
-      if (c != ' ' && c != '-' && c != '_') plain += static_cast<char>(c >= 'A' && c <= 'Z' ? c + 32 : c);
+      if (c != ' ' && c != '-' && c != '_') plain += lower_ascii(c);
     for (const NamedSet& known : kNames) {
       if (plain != known.name) continue;
       const CharSet set{with_newer_code_points(known.members), {}};

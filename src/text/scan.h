@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/lower_ascii.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -114,7 +115,7 @@ class Scanner {
 // Skips 's 't 're 've 'm 'll 'd after an apostrophe at p; returns p when there is none.
 inline const char* Scanner::skip_contraction(const char* p, bool any_case) const {
   if (p >= end_ || *p != '\'' || end_ - p < 2) return p;
-  const auto low = [&](char c) { return any_case && c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  const auto low = [&](char c) { return any_case ? lower_ascii(c) : c; };
   const char a = low(p[1]);
   if (a == 's' || a == 't' || a == 'm' || a == 'd') return p + 2;
   if (end_ - p < 3) return p;

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from serving import PATIENCE, Server, byte_tokenizer, make_model
+from serving import PATIENCE, Server, byte_tokenizer, make_model, write_toxicity_config
 
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "golden/models"
@@ -35,10 +35,7 @@ def decompressed(source, to):
 
 def real_models(weights, root):
     toxicity = decompressed(weights / "bert-tiny-toxicity", root / "toxicity")
-    (toxicity / "config.json").write_text(json.dumps({
-        "architectures": ["BertForSequenceClassification"], "model_type": "bert", "hidden_size": 128,
-        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512, "vocab_size": 30522,
-        "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "not-toxic", "1": "toxic"}}))
+    write_toxicity_config(toxicity)
     return decompressed(weights / "minimind2-small", root / "minimind2"), toxicity
 
 

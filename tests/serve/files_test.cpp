@@ -98,7 +98,7 @@ TEST(BatchRunner, CountsAnAnswerWhenItIsOnDisk) {
 TEST(FileStore, OneOwnerCannotExhaustTheShareOfOthers) {
   const ScratchFolder scratch;
   const std::string folder = scratch.path() + "/files";
-  auto store = FileStore::open(folder, {.bytes = 1000, .files = 8, .all = 4000});
+  auto store = FileStore::open(folder, {.bytes = 1000, .files = 8, .total_bytes = 4000});
   ASSERT_TRUE(store.ok());
   const auto add = [&](const std::string& owner, size_t bytes) {
     const auto added = (*store)->add(owner, "name", "batch", std::string(bytes, 'x'));
@@ -115,7 +115,7 @@ TEST(FileStore, OneOwnerCannotExhaustTheShareOfOthers) {
 
 TEST(FileStore, WithoutKeysTheOwnerHasTheWholeLimit) {
   const ScratchFolder scratch;
-  auto store = FileStore::open(scratch.path() + "/files", {.bytes = 1000, .files = 4, .all = 4000});
+  auto store = FileStore::open(scratch.path() + "/files", {.bytes = 1000, .files = 4, .total_bytes = 4000});
   ASSERT_TRUE(store.ok());
   for (int i = 0; i < 4; ++i) EXPECT_TRUE((*store)->add("", "name", "batch", "x").ok()) << i;
   EXPECT_FALSE((*store)->add("", "name", "batch", "x").ok());

@@ -27,9 +27,9 @@ class PageTest : public testing::Test {
     if (mark != std::string::npos) request.query = target.substr(mark + 1);
     auto response = page_.answer(request, owner_);
     // The pieces of a long body, requested as a connection does.
-    if (response.ok() && response->more)
+    if (response.ok() && response->body_source)
       for (bool more = true; more;)
-        response->more([&](const std::optional<std::string>& piece) {
+        response->body_source([&](const std::optional<std::string>& piece) {
           response->body += *piece, more = !piece->empty();
         });
     return response;

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 
-from serving import Server, byte_tokenizer, check, failures, make_model
+from serving import Server, byte_tokenizer, check, failures, make_model, write_toxicity_config
 
 MODELS = pathlib.Path(__file__).parent.parent / "golden/models"
 TEXTS = ["Hello there.", "Something else entirely.", "hello"]
@@ -160,10 +160,7 @@ def check_recorded(makar, root, assets):
     shutil.copy(weights / "vocab.txt", model)
     with lzma.open(weights / "model.safetensors.xz") as compressed, open(model / "model.safetensors", "wb") as out:
         shutil.copyfileobj(compressed, out)
-    (model / "config.json").write_text(json.dumps({
-        "architectures": ["BertForSequenceClassification"], "model_type": "bert", "hidden_size": 128,
-        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512, "vocab_size": 30522,
-        "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "not-toxic", "1": "toxic"}}))
+    write_toxicity_config(model)
     with Server(makar, "-t", "1", model=model) as s:
         for line in (weights / "check_scores.txt").read_text().splitlines():
             text, numbers = re.match(r"(.*) \(\[.*?\], \[(.*)\]\)$", line).groups()

@@ -88,9 +88,9 @@ TEST(ServeApi, ReadsConversationsForTemplates) {
 TEST(ServeApi, WritesInvalidUtf8AsValidJson) {
   const auto request = chat(R"({"messages":[{"role":"user","content":"x"}],"logprobs":true})");
   ASSERT_TRUE(request.ok());
-  WholeAnswer answer;
+  CompleteAnswer answer;
   answer.text = "a", answer.tokens = {{0, {}}, {1, {}}, {77, {}}};
-  const auto reply = parse_json(request->formatter->whole({answer}, {3, 2, {}}), "answer");
+  const auto reply = parse_json(request->formatter->format_complete({answer}, {3, 2, {}}), "answer");
   ASSERT_TRUE(reply.ok()) << reply.error().text();
   const Json& tokens = (*reply)["choices"][0]["logprobs"]["content"];
   EXPECT_EQ(tokens[1]["bytes"], Json::array({0xC3}));

@@ -51,6 +51,14 @@ def make_model(folder, positions=2048, golden=GOLDEN):
     return folder
 
 
+def write_toxicity_config(folder):
+    """The configuration of the weights bert-tiny-toxicity, which come without one."""
+    (folder / "config.json").write_text(json.dumps({
+        "architectures": ["BertForSequenceClassification"], "model_type": "bert", "hidden_size": 128,
+        "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 512, "vocab_size": 30522,
+        "max_position_embeddings": 512, "type_vocab_size": 2, "id2label": {"0": "not-toxic", "1": "toxic"}}))
+
+
 class Server:
     """`makar serve` on a free port, with requests to it; the end of a `with` block stops it."""
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/lower_ascii.h"
 #include "base/nearest.h"
 #include "base/utf8.h"
 
@@ -65,9 +66,7 @@ Result<TextEncoding> parse_encoding(const std::string& text, const std::string& 
       {"cp1252", TextEncoding::kWindows1252},
       {"utf-16le", TextEncoding::kUtf16Le},
       {"utf-16be", TextEncoding::kUtf16Be}};
-  std::string lower = text;
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  const std::string lower = lower_ascii(text);
   std::vector<std::string> known;
   for (const auto& [word, encoding] : kNames) {
     if (word == lower) return encoding;

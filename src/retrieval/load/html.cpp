@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/lower_ascii.h"
 #include "base/utf8.h"
 
 namespace makar {
 namespace {
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; }
 bool is_space_byte(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\f'; }
-bool is_letter(char c) { return lower(c) >= 'a' && lower(c) <= 'z'; }
+bool is_letter(char c) { return lower_ascii(c) >= 'a' && lower_ascii(c) <= 'z'; }
 
 struct NamedReference {
   std::string_view name;
@@ -39,7 +39,7 @@ std::pair<char32_t, size_t> reference(std::string_view text, size_t at) {
   std::string_view body = text.substr(at + 1, end - at - 1);
   if (body.empty()) return {0, 0};
   if (body[0] == '#') {
-    const bool hex = body.size() > 1 && lower(body[1]) == 'x';
+    const bool hex = body.size() > 1 && lower_ascii(body[1]) == 'x';
     body.remove_prefix(hex ? 2 : 1);
     uint32_t code = 0;
     const auto [stop, status] = std::from_chars(body.data(), body.data() + body.size(), code, hex ? 16 : 10);
@@ -130,7 +130,7 @@ class HtmlReader {
     size_t at = at_ + (closes ? 2 : 1);
     std::string name;
     for (; at < html_.size() && (is_letter(html_[at]) || (html_[at] >= '0' && html_[at] <= '9')); ++at)
-      if (name.size() < 16) name += lower(html_[at]);
+      if (name.size() < 16) name += lower_ascii(html_[at]);
     // A '>' inside a quoted attribute does not end the tag.
     char quote = 0;
     for (; at < html_.size() && (quote || html_[at] != '>'); ++at) {
@@ -158,7 +158,7 @@ class HtmlReader {
     for (size_t at = at_; (at = html_.find("</", at)) != std::string_view::npos; at += 2) {
       if (html_.size() - at - 2 < name.size()) break;
       bool same = true;
-      for (size_t i = 0; i < name.size() && same; ++i) same = lower(html_[at + 2 + i]) == name[i];
+      for (size_t i = 0; i < name.size() && same; ++i) same = lower_ascii(html_[at + 2 + i]) == name[i];
       if (!same) continue;
       at_ = std::min(html_.find('>', at), html_.size() - 1) + 1;
       return;

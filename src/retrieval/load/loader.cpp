@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/file.h"
+#include "base/lower_ascii.h"
 #include "retrieval/load/html.h"
 #include "retrieval/load/pdf.h"
 #include "retrieval/load/records.h"
@@ -61,8 +62,7 @@ const char* name(SourceFormat format) {
 std::optional<SourceFormat> source_format(const std::string& path, std::string_view first) {
   std::string extension = fs::path(path).extension().string();
   if (extension == ".gz" || extension == ".zst") extension = fs::path(path).stem().extension().string();
-  for (char& c : extension)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
+  extension = lower_ascii(extension);
   if (first.starts_with("%PDF-")) return SourceFormat::kPdf;
   static const std::vector<std::pair<std::string, SourceFormat>> kExtensions = {
       {".txt", SourceFormat::kText},          {".text", SourceFormat::kText},

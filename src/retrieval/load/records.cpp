@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/lower_ascii.h"
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "data/formats_table.h"
@@ -15,12 +16,6 @@ constexpr size_t kMaxNameBytes = 1024;
 const std::vector<std::string> kTextNames = {"text", "content", "contents", "body", "passage", "abstract"};
 const std::vector<std::string> kTitleNames = {"title", "heading"};
 const std::vector<std::string> kIdNames = {"_id", "id", "docid", "doc_id"};
-
-std::string lower_ascii(std::string word) {
-  for (char& c : word)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c | 0x20);
-  return word;
-}
 
 std::string find_field(const Json& record, const std::string& requested,
                        const std::vector<std::string>& usual) {

@@ -37,8 +37,8 @@ class MessageFormatter : public AnswerFormatter {
       : head_{{"id", "msg_" + c.id}, {"type", "message"}, {"role", "assistant"}, {"model", c.model}} {}
   Dialect dialect() const override { return Dialect::kAnthropic; }
 
-  std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
-    const WholeAnswer& a = answers.at(0);
+  std::string format_complete(const std::vector<CompleteAnswer>& answers, const Usage& usage) override {
+    const CompleteAnswer& a = answers.at(0);
     Json content = Json::array();
     if (!a.text.empty() || a.calls.empty()) content.push_back({{"type", "text"}, {"text", a.text}});
     for (const ToolCall& call : a.calls)
@@ -51,14 +51,14 @@ class MessageFormatter : public AnswerFormatter {
     return dump(out);
   }
 
-  std::string begin(const Usage& usage) override {
+  std::string format_start(const Usage& usage) override {
     Json message = head_;
     message["content"] = Json::array();
     message["stop_reason"] = nullptr, message["stop_sequence"] = nullptr;
     message["usage"] = anthropic_usage(usage);
     return event({{"type", "message_start"}, {"message", std::move(message)}});
   }
-  std::string piece(size_t, const AnswerPiece& piece) override {
+  std::string format_delta(size_t, const AnswerPiece& piece) override {
     std::string out;
     if (!piece.text.empty()) {
       if (!block_open_) out += open({{"type", "text"}, {"text", ""}}), block_open_ = true;
@@ -73,20 +73,20 @@ class MessageFormatter : public AnswerFormatter {
     }
     return out;
   }
-  std::string end(size_t, const AnswerEnd& end) override {
+  std::string format_end(size_t, const AnswerEnd& end) override {
     std::string out;
     if (blocks_ == 0 && !block_open_) out += open({{"type", "text"}, {"text", ""}}), block_open_ = true;
     out += close();
     end_ = end;
     return out;
   }
-  std::string done(const Usage& usage) override {
+  std::string format_done(const Usage& usage) override {
     return event({{"type", "message_delta"},
                   {"delta", {{"stop_reason", stop_reason(end_)}, {"stop_sequence", stop_sequence(end_)}}},
                   {"usage", anthropic_usage(usage)}}) +
            event({{"type", "message_stop"}});
   }
-  std::string failed(const ApiError& error) override {
+  std::string format_error(const ApiError& error) override {
     return "event: error\ndata: " + error_body(dialect(), error) + "\n\n";
   }
 

@@ -28,7 +28,7 @@ struct AnswerEnd {
   bool filtered = false;  // the output filter ended it
 };
 
-struct WholeAnswer : AnswerPiece {
+struct CompleteAnswer : AnswerPiece {
   AnswerEnd end;
 };
 
@@ -43,13 +43,13 @@ class AnswerFormatter {
  public:
   virtual ~AnswerFormatter() = default;
   // The body of a response that is not streamed.
-  virtual std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) = 0;
+  virtual std::string format_complete(const std::vector<CompleteAnswer>& answers, const Usage& usage) = 0;
   // For streams, called in this order; each returns bytes for the client.
-  virtual std::string begin(const Usage& usage) { return {}; }
-  virtual std::string piece(size_t answer, const AnswerPiece& piece) = 0;
-  virtual std::string end(size_t answer, const AnswerEnd& end) = 0;
-  virtual std::string done(const Usage& usage) = 0;
-  virtual std::string failed(const ApiError& error) = 0;
+  virtual std::string format_start(const Usage& usage) { return {}; }
+  virtual std::string format_delta(size_t answer, const AnswerPiece& piece) = 0;
+  virtual std::string format_end(size_t answer, const AnswerEnd& end) = 0;
+  virtual std::string format_done(const Usage& usage) = 0;
+  virtual std::string format_error(const ApiError& error) = 0;
   virtual const char* stream_type() const { return "text/event-stream"; }
   virtual Dialect dialect() const = 0;
   // The sources of the answers, and a function that compares an answer with them. Formats without a field for

@@ -2,18 +2,13 @@
 
 #include <algorithm>
 
+#include "base/lower_ascii.h"
+
 namespace makar {
 namespace {
 
 constexpr size_t kMaxFormParts = 32, kMaxPartHeadBytes = 8192, kMaxBoundaryBytes = 70,
                  kMaxPartNameBytes = 1024;
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return out;
-}
 
 std::string_view without_blanks(std::string_view text) {
   const size_t from = text.find_first_not_of(" \t");
@@ -26,7 +21,7 @@ std::optional<std::string> parameter(std::string_view header, std::string_view n
   while (at != header.npos) {
     const size_t equals = header.find('=', at);
     if (equals == header.npos) return std::nullopt;
-    const std::string key = lower_case(without_blanks(header.substr(at + 1, equals - at - 1)));
+    const std::string key = lower_ascii(without_blanks(header.substr(at + 1, equals - at - 1)));
     std::string value;
     size_t i = equals + 1;
     if (i < header.size() && header[i] == '"') {
@@ -52,10 +47,10 @@ Result<FormPart> read_head(std::string_view head) {
     const std::string_view line = head.substr(from, end - from);
     from = end + 2;
     const size_t colon = line.find(':');
-    if (colon == line.npos || lower_case(without_blanks(line.substr(0, colon))) != "content-disposition")
+    if (colon == line.npos || lower_ascii(without_blanks(line.substr(0, colon))) != "content-disposition")
       continue;
     const std::string_view value = without_blanks(line.substr(colon + 1));
-    if (lower_case(value.substr(0, value.find(';'))) != "form-data")
+    if (lower_ascii(value.substr(0, value.find(';'))) != "form-data")
       return error_at("body", "each part of a form must have the disposition form-data");
     auto name = parameter(value, "name");
     if (!name || name->empty() || name->size() > kMaxPartNameBytes)
@@ -69,7 +64,7 @@ Result<FormPart> read_head(std::string_view head) {
 
 Result<std::string> form_boundary(const std::string& content_type) {
   const std::string kind =
-      lower_case(without_blanks(std::string_view(content_type).substr(0, content_type.find(';'))));
+      lower_ascii(without_blanks(std::string_view(content_type).substr(0, content_type.find(';'))));
   if (kind != "multipart/form-data") return error_at("body", "expected a form (multipart/form-data)");
   auto boundary = parameter(content_type, "boundary");
   if (!boundary || boundary->empty() || boundary->size() > kMaxBoundaryBytes)

@@ -15,17 +15,17 @@ class OllamaFormatter : public AnswerFormatter {
   Dialect dialect() const override { return Dialect::kOllama; }
   const char* stream_type() const override { return "application/x-ndjson"; }
 
-  std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
+  std::string format_complete(const std::vector<CompleteAnswer>& answers, const Usage& usage) override {
     return last(message_json(answers.at(0)), answers[0].end, usage);
   }
-  std::string piece(size_t, const AnswerPiece& piece) override {
+  std::string format_delta(size_t, const AnswerPiece& piece) override {
     Json out = message_json(piece);
     out["done"] = false;
     return dump(out) + "\n";
   }
-  std::string end(size_t, const AnswerEnd& end) override { return end_ = end, ""; }
-  std::string done(const Usage& usage) override { return last(message_json({}), end_, usage) + "\n"; }
-  std::string failed(const ApiError& error) override { return error_body(dialect(), error) + "\n"; }
+  std::string format_end(size_t, const AnswerEnd& end) override { return end_ = end, ""; }
+  std::string format_done(const Usage& usage) override { return last(message_json({}), end_, usage) + "\n"; }
+  std::string format_error(const ApiError& error) override { return error_body(dialect(), error) + "\n"; }
 
  private:
   Json message_json(const AnswerPiece& piece) const {

@@ -11,10 +11,10 @@ class ChatFormatter : public OpenAiFormatter {
   ChatFormatter(const RequestContext& c, bool include_usage, bool logprobs)
       : OpenAiFormatter(c, "chatcmpl-", "chat.completion.chunk", include_usage, logprobs) {}
 
-  std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
+  std::string format_complete(const std::vector<CompleteAnswer>& answers, const Usage& usage) override {
     Json choices = Json::array();
     for (size_t i = 0; i < answers.size(); ++i) {
-      const WholeAnswer& a = answers[i];
+      const CompleteAnswer& a = answers[i];
       Json message = {{"role", "assistant"}, {"content", a.text}, {"refusal", nullptr}};
       if (!a.calls.empty()) {
         if (a.text.empty()) message["content"] = nullptr;
@@ -34,7 +34,7 @@ class ChatFormatter : public OpenAiFormatter {
     return dump(out);
   }
 
-  std::string piece(size_t answer, const AnswerPiece& piece) override {
+  std::string format_delta(size_t answer, const AnswerPiece& piece) override {
     std::string out = introduce(answer);
     if (grounding_) texts_[answer] += piece.text;
     if (!piece.text.empty() || !piece.tokens.empty())
@@ -43,7 +43,7 @@ class ChatFormatter : public OpenAiFormatter {
       out += delta(answer, {{"tool_calls", calls_json(piece, true)}}, nullptr, nullptr);
     return out;
   }
-  std::string end(size_t answer, const AnswerEnd& end) override {
+  std::string format_end(size_t answer, const AnswerEnd& end) override {
     std::string out = introduce(answer);
     Json choice = choice_json(answer, Json::object(), nullptr, finish_reason(end));
     if (grounding_) choice["grounding"] = grounding_(texts_[answer]);

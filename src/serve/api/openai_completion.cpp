@@ -14,7 +14,7 @@ class CompletionFormatter : public OpenAiFormatter {
   CompletionFormatter(const RequestContext& c, bool include_usage, bool logprobs)
       : OpenAiFormatter(c, "cmpl-", "text_completion", include_usage, logprobs) {}
 
-  std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override {
+  std::string format_complete(const std::vector<CompleteAnswer>& answers, const Usage& usage) override {
     Json out = head_;
     out["choices"] = Json::array();
     for (size_t i = 0; i < answers.size(); ++i)
@@ -22,10 +22,10 @@ class CompletionFormatter : public OpenAiFormatter {
     out["usage"] = usage_json(usage);
     return dump(out);
   }
-  std::string piece(size_t answer, const AnswerPiece& piece) override {
+  std::string format_delta(size_t answer, const AnswerPiece& piece) override {
     return chunk(Json::array({choice(answer, piece, nullptr)}));
   }
-  std::string end(size_t answer, const AnswerEnd& end) override {
+  std::string format_end(size_t answer, const AnswerEnd& end) override {
     return chunk(Json::array({choice(answer, {}, finish_reason(end))}));
   }
 

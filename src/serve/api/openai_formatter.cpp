@@ -39,11 +39,11 @@ OpenAiFormatter::OpenAiFormatter(const RequestContext& c, const char* id_prefix,
       include_usage_(include_usage),
       logprobs_(logprobs) {}
 
-std::string OpenAiFormatter::done(const Usage& usage) {
+std::string OpenAiFormatter::format_done(const Usage& usage) {
   return (include_usage_ ? chunk(Json::array(), usage_json(usage)) : "") + "data: [DONE]\n\n";
 }
 
-std::string OpenAiFormatter::failed(const ApiError& error) {
+std::string OpenAiFormatter::format_error(const ApiError& error) {
   return "data: " + error_body(dialect(), error) + "\n\ndata: [DONE]\n\n";
 }
 

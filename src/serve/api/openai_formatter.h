@@ -10,8 +10,8 @@ constexpr float kMinLogprob = -9999.0F;
 class OpenAiFormatter : public AnswerFormatter {
  public:
   Dialect dialect() const override { return Dialect::kOpenAi; }
-  std::string done(const Usage& usage) override;
-  std::string failed(const ApiError& error) override;
+  std::string format_done(const Usage& usage) override;
+  std::string format_error(const ApiError& error) override;
 
  protected:
   OpenAiFormatter(const RequestContext& c, const char* id_prefix, const char* object, bool include_usage,

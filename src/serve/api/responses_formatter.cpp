@@ -107,19 +107,20 @@ void ResponsesFormatter::complete(const AnswerEnd& end, const Usage& usage) {
 }
 
 // Uses the streaming path and discards the events.
-std::string ResponsesFormatter::whole(const std::vector<WholeAnswer>& answers, const Usage& usage) {
-  piece(0, answers.at(0));
-  end(0, answers[0].end);
+std::string ResponsesFormatter::format_complete(const std::vector<CompleteAnswer>& answers,
+                                                const Usage& usage) {
+  format_delta(0, answers.at(0));
+  format_end(0, answers[0].end);
   complete(answers[0].end, usage);
   return dump(response_);
 }
 
-std::string ResponsesFormatter::begin(const Usage&) {
+std::string ResponsesFormatter::format_start(const Usage&) {
   return event("response.created", {{"response", response_}}) +
          event("response.in_progress", {{"response", response_}});
 }
 
-std::string ResponsesFormatter::piece(size_t, const AnswerPiece& piece) {
+std::string ResponsesFormatter::format_delta(size_t, const AnswerPiece& piece) {
   std::string out;
   if (!piece.text.empty()) {
     if (!in_message_) out += open_message();
@@ -135,20 +136,20 @@ std::string ResponsesFormatter::piece(size_t, const AnswerPiece& piece) {
   return out;
 }
 
-std::string ResponsesFormatter::end(size_t, const AnswerEnd& end) {
+std::string ResponsesFormatter::format_end(size_t, const AnswerEnd& end) {
   end_ = end;
   std::string out;
   if (response_["output"].empty()) out += open_message();
   return out + close_message(status_of(end));
 }
 
-std::string ResponsesFormatter::done(const Usage& usage) {
+std::string ResponsesFormatter::format_done(const Usage& usage) {
   complete(end_, usage);
   const bool completed = response_["status"] == "completed";
   return event(completed ? "response.completed" : "response.incomplete", {{"response", response_}});
 }
 
-std::string ResponsesFormatter::failed(const ApiError& error) {
+std::string ResponsesFormatter::format_error(const ApiError& error) {
   response_["status"] = "failed";
   response_["error"] = {{"code", "server_error"}, {"message", error.message}};
   return event("error", {{"code", error.code ? Json(*error.code) : Json()},

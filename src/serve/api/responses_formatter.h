@@ -11,12 +11,12 @@ class ResponsesFormatter : public AnswerFormatter {
   ResponsesFormatter(const RequestContext& context, Json head, bool logprobs, Json input,
                      std::shared_ptr<ResponseStore> store);
   Dialect dialect() const override { return Dialect::kOpenAi; }
-  std::string whole(const std::vector<WholeAnswer>& answers, const Usage& usage) override;
-  std::string begin(const Usage& usage) override;
-  std::string piece(size_t answer, const AnswerPiece& piece) override;
-  std::string end(size_t answer, const AnswerEnd& end) override;
-  std::string done(const Usage& usage) override;
-  std::string failed(const ApiError& error) override;
+  std::string format_complete(const std::vector<CompleteAnswer>& answers, const Usage& usage) override;
+  std::string format_start(const Usage& usage) override;
+  std::string format_delta(size_t answer, const AnswerPiece& piece) override;
+  std::string format_end(size_t answer, const AnswerEnd& end) override;
+  std::string format_done(const Usage& usage) override;
+  std::string format_error(const ApiError& error) override;
 
  private:
   std::string event(const char* type, Json data);

@@ -133,11 +133,11 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
     for (const auto& [other, metadata] : files_)
       if (metadata["owner"] == Json(owner)) ++own_files, own_bytes += metadata["bytes"].get<size_t>();
     const size_t divisor = limits_.owner_divisor(owner);
-    if (own_files >= limits_.files / divisor || own_bytes + bytes.size() > limits_.all / divisor)
+    if (own_files >= limits_.files / divisor || own_bytes + bytes.size() > limits_.total_bytes / divisor)
       return error_of(Error::Kind::kLimit, "file",
                       "{} files of {} bytes are stored; the limits are {} files and {} bytes: delete some",
-                      own_files, own_bytes, limits_.files / divisor, limits_.all / divisor);
-    if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.all)
+                      own_files, own_bytes, limits_.files / divisor, limits_.total_bytes / divisor);
+    if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.total_bytes)
       return error_of(Error::Kind::kLimit, "file",
                       "the server stores {} files of {} bytes and accepts no more", files_.size(), bytes_);
     MAKAR_CHECK_OK(insert(metadata_of(owner, id, name, purpose, bytes.size()),

@@ -17,8 +17,8 @@ namespace makar {
 struct FileLimits {
   size_t bytes = size_t{100} << 20;  // per file
   size_t files = 10000;
-  size_t all = size_t{16} << 30;  // total bytes
-  // `files` and `all` are divided by this for one owner: a quarter with keys, everything without.
+  size_t total_bytes = size_t{16} << 30;
+  // `files` and `total_bytes` are divided by this for one owner: a quarter with keys, everything without.
   size_t owner_divisor(const std::string& owner) const { return owner.empty() ? 1 : 4; }
 };
 

@@ -5,6 +5,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <limits>
 
+#include "base/lower_ascii.h"
 #include "serve/http/exchange.h"
 
 namespace makar {
@@ -188,10 +189,9 @@ void HttpConnection::head_complete() {
   request_.query = question == std::string::npos ? "" : target.substr(question + 1);
   request_.headers.clear();
   for (const auto& field : message) {
-    std::string name(field.name_string());
-    std::transform(name.begin(), name.end(), name.begin(),
-                   [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    request_.headers.emplace_back(std::move(name), std::string(field.value()));
+    const auto name = field.name_string();
+    request_.headers.emplace_back(lower_ascii(std::string_view(name.data(), name.size())),
+                                  std::string(field.value()));
   }
   http_1_0_ = message.version() < 11;
   keep_alive_ = message.keep_alive() && !shared_->draining;

@@ -18,15 +18,16 @@ std::string HttpConnection::head_text(const HttpResponse& response, bool known_s
                                 keep_alive_ ? "keep-alive" : "close");
   for (const auto& [name, value] : response.headers) out += fmt::format("{}: {}\r\n", name, value);
   if (known_size)
-    out += fmt::format("content-length: {}\r\n", response.body.size() + response.more_bytes.value_or(0));
+    out +=
+        fmt::format("content-length: {}\r\n", response.body.size() + response.body_source_bytes.value_or(0));
   else if (chunked_)
     out += "transfer-encoding: chunked\r\n";
   return out + "\r\n";
 }
 
 void HttpConnection::send(HttpResponse response) {
-  if (!response.more) response.more_bytes.reset();
-  const bool known_size = !response.more || response.more_bytes;
+  if (!response.body_source) response.body_source_bytes.reset();
+  const bool known_size = !response.body_source || response.body_source_bytes;
   if (!known_size && !head_only_) return begin(std::move(response));
   if (answering_) return;
   answering_ = true, chunked_ = false;
@@ -34,8 +35,8 @@ void HttpConnection::send(HttpResponse response) {
   std::string head = head_text(response, known_size);
   if (head_only_) return push(std::move(head), true);
   if (response.body.size() <= kMergeBytes) head += std::exchange(response.body, {});
-  if (response.more) body_source_ = std::make_shared<BodySource>(std::move(response.more));
-  source_bytes_ = response.more_bytes;
+  if (response.body_source) body_source_ = std::make_shared<BodySource>(std::move(response.body_source));
+  source_bytes_ = response.body_source_bytes;
   const bool last = !body_source_;
   if (!response.body.empty()) queue(std::move(head)), head = std::move(response.body);
   push(std::move(head), last);
@@ -47,7 +48,7 @@ void HttpConnection::begin(HttpResponse head) {
   keep_alive_ = keep_alive_ && chunked_;  // without chunks, closing the connection ends the body
   response_resources_ = std::move(head.resources);
   queue(head_text(head, false));
-  if (head.more) body_source_ = std::make_shared<BodySource>(std::move(head.more));
+  if (head.body_source) body_source_ = std::make_shared<BodySource>(std::move(head.body_source));
   source_bytes_.reset();
   push(std::move(head.body), false);
 }

@@ -26,6 +26,9 @@ struct HttpRequest {
   std::string header(const std::string& name) const;
 };
 
+// The value of a key in "a=1&b=2", not unescaped; none without the key.
+std::optional<std::string> query_value(const std::string& query, const std::string& key);
+
 // Produces the next piece of a long body. Called on the server thread when the previous piece is sent; passes
 // the piece to `give` immediately or later, from any thread. An empty piece ends the body; nullopt means that
 // the body cannot be completed and closes the connection.
@@ -37,8 +40,8 @@ struct HttpResponse {
   std::string body;
   std::string type = "application/json";
   HttpHeaders headers = {};
-  BodySource more = {};                             // the rest of the body, after `body`
-  std::optional<size_t> more_bytes = {};            // its size; unknown: chunked encoding
+  BodySource body_source = {};                      // the rest of the body, after `body`
+  std::optional<size_t> body_source_bytes = {};     // its size; unknown: chunked encoding
   std::shared_ptr<const void> resources = nullptr;  // released after the response or a disconnect
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -15,6 +16,16 @@ std::string HttpRequest::header(const std::string& name) const {
   for (const auto& [key, value] : headers)
     if (key == name) return value;
   return {};
+}
+
+std::optional<std::string> query_value(const std::string& query, const std::string& key) {
+  for (size_t at = 0; at < query.size();) {
+    const size_t end = std::min(query.find('&', at), query.size());
+    const std::string pair = query.substr(at, end - at);
+    if (pair.starts_with(key + "=")) return pair.substr(key.size() + 1);
+    at = end + 1;
+  }
+  return std::nullopt;
 }
 
 bool is_loopback(const std::string& host) {

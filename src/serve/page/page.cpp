@@ -45,14 +45,11 @@ std::vector<std::string> segments_of(const std::string& path) {
   return out;
 }
 
-Result<int64_t> query_number(const std::string& query, const std::string& key) {
-  for (size_t at = 0; at < query.size();) {
-    const size_t end = std::min(query.find('&', at), query.size());
-    const std::string item = query.substr(at, end - at);
-    if (item.starts_with(key + "=")) return number_of(item.substr(key.size() + 1), key.c_str());
-    at = end + 1;
-  }
-  return 0;
+// 0 without the key.
+Result<int64_t> query_number(const std::string& query, const char* key) {
+  const auto value = query_value(query, key);
+  if (!value) return 0;
+  return number_of(*value, key);
 }
 
 Result<ConversationChange> read_change(const Json& body) {
@@ -238,73 +235,88 @@ Result<HttpResponse> Page::agents(const HttpRequest& request, const std::vector<
   return unknown_route(request);
 }
 
-Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
-  const std::vector<std::string> path = segments_of(request.path);
-  const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
-  if (path[0] == "conversations" && path.size() == 3 && path[2] == "markdown" && get) {
-    MAKAR_TRY(Store* const store, this->store());
-    MAKAR_TRY(const int64_t id, number_of(path[1], "conversation"));
-    MAKAR_TRY(const Json conversation, store->conversation(owner, id));
-    return text_response(as_markdown(conversation), "text/markdown; charset=utf-8");
-  }
-  if (path[0] == "conversations") {
-    MAKAR_TRY(const Json out, conversations(request, owner, path));
-    return json_response(out);
-  }
-  if (path[0] == "preferences.jsonl" && path.size() == 1 && get) {
-    MAKAR_TRY(Store* const store, this->store());
-    MAKAR_TRY(const auto lines, PreferenceExport::of(*store, owner));
-    HttpResponse out = text_response("", "application/jsonl");
-    out.more = [lines](const GivePiece& give) {
-      auto piece = lines->next();
-      give(piece.ok() ? std::optional(std::move(*piece)) : std::nullopt);
-    };
-    return out;
-  }
-  if (path[0] == "preferences" && path.size() == 1 && post) {
-    MAKAR_TRY(Store* const store, this->store());
+Result<HttpResponse> Page::markdown(const std::string& owner, const std::string& id_text) {
+  MAKAR_TRY(Store* const store, this->store());
+  MAKAR_TRY(const int64_t id, number_of(id_text, "conversation"));
+  MAKAR_TRY(const Json conversation, store->conversation(owner, id));
+  return text_response(as_markdown(conversation), "text/markdown; charset=utf-8");
+}
+
+Result<HttpResponse> Page::preferences(const HttpRequest& request, const std::string& owner) {
+  MAKAR_TRY(Store* const store, this->store());
+  if (request.method == "POST") {
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const Json out, prefer(*store, owner, body));
     return json_response(out);
   }
-  if (path[0] == "messages" && path.size() == 2 && !get) {
-    MAKAR_TRY(Store* const store, this->store());
-    MAKAR_TRY(const int64_t id, number_of(path[1], "message"));
-    if (!post) {
-      MAKAR_TRY(const Json new_leaf, store->remove_message(owner, id));
-      return json_response(new_leaf);
-    }
-    MAKAR_TRY(const Json body, read_body(request.body));
-    MAKAR_CHECK_OK(change_message(*store, owner, id, body));
-    return json_response(kOk);
+  MAKAR_TRY(const auto lines, PreferenceExport::of(*store, owner));
+  HttpResponse out = text_response("", "application/jsonl");
+  out.body_source = [lines](const GivePiece& give) {
+    auto piece = lines->next();
+    give(piece.ok() ? std::optional(std::move(*piece)) : std::nullopt);
+  };
+  return out;
+}
+
+Result<HttpResponse> Page::message(const HttpRequest& request, const std::string& owner,
+                                   const std::string& id_text) {
+  MAKAR_TRY(Store* const store, this->store());
+  MAKAR_TRY(const int64_t id, number_of(id_text, "message"));
+  if (request.method != "POST") {
+    MAKAR_TRY(const Json new_leaf, store->remove_message(owner, id));
+    return json_response(new_leaf);
   }
-  if (path[0] == "search" && path.size() == 1 && post) {
-    MAKAR_TRY(Store* const store, this->store());
-    MAKAR_TRY(const Json body, read_body(request.body));
-    MAKAR_TRY(const std::string text, text_field(body, "text"));
-    MAKAR_TRY(const Json found, store->search(owner, text));
-    return json_response(found);
+  MAKAR_TRY(const Json body, read_body(request.body));
+  MAKAR_CHECK_OK(change_message(*store, owner, id, body));
+  return json_response(kOk);
+}
+
+Result<HttpResponse> Page::search(const HttpRequest& request, const std::string& owner) {
+  MAKAR_TRY(Store* const store, this->store());
+  MAKAR_TRY(const Json body, read_body(request.body));
+  MAKAR_TRY(const std::string text, text_field(body, "text"));
+  MAKAR_TRY(const Json found, store->search(owner, text));
+  return json_response(found);
+}
+
+Result<HttpResponse> Page::results(const std::vector<std::string>& path) {
+  if (path.size() == 1) {
+    MAKAR_TRY(Json list, list_results(options_.results));
+    return json_response({{"folder", options_.results}, {"results", std::move(list)}});
   }
-  if (path[0] == "ratings") return rate(request, path);
-  if (path[0] == "agents") return agents(request, path);
-  if (path[0] == "results" && path.size() == 1 && get) {
-    MAKAR_TRY(Json results, list_results(options_.results));
-    return json_response({{"folder", options_.results}, {"results", std::move(results)}});
+  MAKAR_TRY(const Json one, read_results(options_.results, path[1]));
+  return json_response(one);
+}
+
+Result<HttpResponse> Page::runs(const HttpRequest& request, const std::vector<std::string>& path) {
+  if (path.size() == 1) {
+    MAKAR_TRY(Json list, list_runs(options_.runs));
+    return json_response({{"folder", options_.runs}, {"runs", std::move(list)}});
   }
-  if (path[0] == "results" && path.size() == 2 && get) {
-    MAKAR_TRY(const Json results, read_results(options_.results, path[1]));
-    return json_response(results);
+  MAKAR_TRY(const int64_t offset, query_number(request.query, "offset"));
+  MAKAR_TRY(const int64_t file, query_number(request.query, "file"));
+  MAKAR_TRY(const Json run, read_run(options_.runs, path[1], offset, file));
+  return json_response(run);
+}
+
+Result<HttpResponse> Page::answer(const HttpRequest& request, const std::string& owner) {
+  const std::vector<std::string> path = segments_of(request.path);
+  const std::string& route = path[0];
+  const size_t size = path.size();
+  const bool get = request.method == "GET" || request.method == "HEAD", post = request.method == "POST";
+  if (route == "conversations" && size == 3 && path[2] == "markdown" && get) return markdown(owner, path[1]);
+  if (route == "conversations") {
+    MAKAR_TRY(const Json out, conversations(request, owner, path));
+    return json_response(out);
   }
-  if (path[0] == "runs" && path.size() == 1 && get) {
-    MAKAR_TRY(Json runs, list_runs(options_.runs));
-    return json_response({{"folder", options_.runs}, {"runs", std::move(runs)}});
-  }
-  if (path[0] == "runs" && path.size() == 2 && get) {
-    MAKAR_TRY(const int64_t offset, query_number(request.query, "offset"));
-    MAKAR_TRY(const int64_t file, query_number(request.query, "file"));
-    MAKAR_TRY(const Json run, read_run(options_.runs, path[1], offset, file));
-    return json_response(run);
-  }
+  if (route == "preferences.jsonl" && size == 1 && get) return preferences(request, owner);
+  if (route == "preferences" && size == 1 && post) return preferences(request, owner);
+  if (route == "messages" && size == 2 && !get) return message(request, owner, path[1]);
+  if (route == "search" && size == 1 && post) return search(request, owner);
+  if (route == "ratings") return rate(request, path);
+  if (route == "agents") return agents(request, path);
+  if (route == "results" && size <= 2 && get) return results(path);
+  if (route == "runs" && size <= 2 && get) return runs(request, path);
   return unknown_route(request);
 }
 

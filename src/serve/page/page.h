@@ -37,6 +37,19 @@ class Page {
   Result<HttpResponse> rate(const HttpRequest& request, const std::vector<std::string>& path);
   // agents[/NAME[/answers]]
   Result<HttpResponse> agents(const HttpRequest& request, const std::vector<std::string>& path);
+  // conversations/ID/markdown
+  Result<HttpResponse> markdown(const std::string& owner, const std::string& id_text);
+  // POST preferences, GET preferences.jsonl
+  Result<HttpResponse> preferences(const HttpRequest& request, const std::string& owner);
+  // messages/ID
+  Result<HttpResponse> message(const HttpRequest& request, const std::string& owner,
+                               const std::string& id_text);
+  Result<HttpResponse> search(const HttpRequest& request, const std::string& owner);
+  // results[/NAME]
+  Result<HttpResponse> results(const std::vector<std::string>& path);
+  // runs[/NAME]
+  Result<HttpResponse> runs(const HttpRequest& request, const std::vector<std::string>& path);
+
   PageOptions options_;
   RatingStudies ratings_;
   std::mutex mutex_;

@@ -15,19 +15,19 @@ std::string content_of(const Json& message) {
 
 // An answer without a model: nothing relevant was found.
 void send_nothing_found(Call& call, GenerationRequest& request) {
-  WholeAnswer answer;
+  CompleteAnswer answer;
   answer.text = kNothingFound;
   answer.end.finish = Finish::kStop;
   AnswerFormatter& formatter = *request.formatter;
   formatter.add_sources(Json::array(), {});
   HttpResponse response;
   if (!request.stream) {
-    response.body = formatter.whole({answer}, {}) + "\n";
+    response.body = formatter.format_complete({answer}, {}) + "\n";
     return call.reply->send(std::move(response));
   }
   response.type = formatter.stream_type();
-  response.body =
-      formatter.begin({}) + formatter.piece(0, answer) + formatter.end(0, answer.end) + formatter.done({});
+  response.body = formatter.format_start({}) + formatter.format_delta(0, answer) +
+                  formatter.format_end(0, answer.end) + formatter.format_done({});
   call.reply->begin(std::move(response));
   call.reply->end();
 }

@@ -19,8 +19,8 @@ Result<HttpResponse> content_of(const std::string& path, size_t bytes) {
   if (fd < 0) return io_error(path, "open");
   const std::shared_ptr<void> closer(nullptr, [fd](void*) { ::close(fd); });
   HttpResponse response;
-  response.type = "application/octet-stream", response.more_bytes = bytes;
-  response.more = [closer, fd](const GivePiece& give) {
+  response.type = "application/octet-stream", response.body_source_bytes = bytes;
+  response.body_source = [closer, fd](const GivePiece& give) {
     std::string piece(kContentPieceBytes, '\0');
     const ssize_t n = ::read(fd, piece.data(), piece.size());
     if (n < 0) return give(std::nullopt);
@@ -74,7 +74,7 @@ void files(ServeContext& server, Call& call) {
     FileStore& store = *server.options.files;
     Json out;
     if (id.empty() && subresource.empty()) {
-      const std::string purpose = query_value(call.request.query, "purpose");
+      const std::string purpose = query_value(call.request.query, "purpose").value_or("");
       std::vector<Json> all = store.list(call.owner);
       if (!purpose.empty())
         std::erase_if(all, [&](const Json& metadata) { return metadata["purpose"] != Json(purpose); });

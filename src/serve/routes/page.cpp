@@ -30,8 +30,8 @@ void page_data(ServeContext& server, Call& call) {
   if (!response.ok()) return send_error(call, response.error());
   response->headers.emplace_back("cache-control", "no-store");
   response->headers.emplace_back("x-content-type-options", "nosniff");
-  if (response->more)
-    response->more = [&server, source = std::move(response->more)](const GivePiece& give) {
+  if (response->body_source)
+    response->body_source = [&server, source = std::move(response->body_source)](const GivePiece& give) {
       const bool posted = server.workers.post([source, give] {
         try {
           source(give);

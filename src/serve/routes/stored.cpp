@@ -8,7 +8,7 @@ namespace makar::routes {
 
 Status files_enabled(const ServeOptions& options) {
   if (options.files) return Done{};
-  return error_of(Error::Kind::kUnsupported, "files", "{}", options.no_files);
+  return error_of(Error::Kind::kUnsupported, "files", "{}", options.files_disabled_reason);
 }
 
 std::pair<std::string, std::string> below(const std::string& path, std::string_view root) {
@@ -18,23 +18,14 @@ std::pair<std::string, std::string> below(const std::string& path, std::string_v
   return {rest.substr(0, slash), slash == rest.npos ? "" : rest.substr(slash + 1)};
 }
 
-std::string query_value(const std::string& query, const std::string& key) {
-  for (size_t at = 0; at < query.size();) {
-    const size_t end = std::min(query.find('&', at), query.size());
-    const std::string pair = query.substr(at, end - at);
-    if (pair.starts_with(key + "=")) return pair.substr(key.size() + 1);
-    at = end + 1;
-  }
-  return {};
-}
-
 Result<Json> list_page(std::vector<Json> all, const std::string& query, int64_t fallback) {
-  const std::string limit = query_value(query, "limit"), after = query_value(query, "after");
+  const std::string limit = query_value(query, "limit").value_or("");
+  const std::string after = query_value(query, "after").value_or("");
   const bool digits = limit.size() <= 6 && limit.find_first_not_of("0123456789") == limit.npos;
   const int64_t max = limit.empty() ? fallback : digits ? std::stoll(limit) : -1;
   if (max < 1 || max > kMaxListed)
     return error_at("limit", "must be 1 to {}, got {}", kMaxListed, quote(limit));
-  if (query_value(query, "order") == "asc") std::reverse(all.begin(), all.end());
+  if (query_value(query, "order").value_or("") == "asc") std::reverse(all.begin(), all.end());
   size_t from = 0;
   if (!after.empty()) {
     while (from < all.size() && all[from]["id"] != Json(after)) ++from;

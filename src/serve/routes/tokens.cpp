@@ -66,7 +66,7 @@ void tokenize(ServeContext& server, Call& call) {
   const auto answer = std::make_shared<TokenList>(std::move(*tokens), pieces, call.model.active);
   HttpResponse response;
   response.body = answer->next();
-  if (!answer->done()) response.more = [answer](const GivePiece& give) { give(answer->next()); };
+  if (!answer->done()) response.body_source = [answer](const GivePiece& give) { give(answer->next()); };
   call.reply->send(std::move(response));
 }
 
