@@ -108,7 +108,7 @@ void print_machine_json(const MachineReport& m) {
       sizes.push_back({{"parameters", size.parameters},
                        {"type", type},
                        {"fits", size.parameters * bytes * kMemoryFactor <= m.memory},
-                       {"tokens_per_second_limit", m.limits.bytes / (size.parameters * bytes)}});
+                       {"tokens_per_second_limit", m.limits.bytes_per_second / (size.parameters * bytes)}});
   fmt::print("{}\n", Json{{"version", kMakarVersion},
                           {"system", m.system},
                           {"architecture", m.architecture},
@@ -117,9 +117,9 @@ void print_machine_json(const MachineReport& m) {
                           {"threads", m.threads},
                           {"memory_bytes", m.memory},
                           {"available_bytes", m.available},
-                          {"bytes_per_second", m.limits.bytes},
-                          {"f32_operations_per_second", m.limits.f32},
-                          {"int8_operations_per_second", m.limits.int8},
+                          {"bytes_per_second", m.limits.bytes_per_second},
+                          {"f32_operations_per_second", m.limits.f32_operations_per_second},
+                          {"int8_operations_per_second", m.limits.int8_operations_per_second},
                           {"cuda", m.gpu_error.empty() ? Json(true) : Json(m.gpu_error)},
                           {"models_folder", m.models_folder},
                           {"models_free_bytes", m.models_free_bytes},
@@ -136,15 +136,16 @@ void print_machine(const MachineReport& m) {
   fmt::print("GPU           {}\n", m.gpu_error.empty() ? "CUDA: --device cuda works" : m.gpu_error);
   fmt::print("Models        {}, {:.1f} GiB free\n", m.models_folder, m.models_free_bytes / kGiB);
   fmt::print("\nMeasured with {} threads\n", m.threads);
-  fmt::print("  memory      {:.1f} GB/s\n  f32         {:.0f} Gflop/s\n", m.limits.bytes / 1e9,
-             m.limits.f32 / 1e9);
-  if (m.limits.int8 > 0) fmt::print("  int8        {:.0f} Gop/s\n", m.limits.int8 / 1e9);
+  fmt::print("  memory      {:.1f} GB/s\n  f32         {:.0f} Gflop/s\n", m.limits.bytes_per_second / 1e9,
+             m.limits.f32_operations_per_second / 1e9);
+  if (m.limits.int8_operations_per_second > 0)
+    fmt::print("  int8        {:.0f} Gop/s\n", m.limits.int8_operations_per_second / 1e9);
   fmt::print("\nDecoding one sequence on the CPU: upper limit by memory bandwidth\n");
   fmt::print("  parameters  {:<24}{}\n", "Q4_K_M", "Q8_0");
   for (const ModelSize& size : kSizes)
     fmt::print("  {:<12}{:<24}{}\n", size.name,
-               speed_text(size.parameters * kQ4BytesPerParameter, m.memory, m.limits.bytes),
-               speed_text(size.parameters * kQ8BytesPerParameter, m.memory, m.limits.bytes));
+               speed_text(size.parameters * kQ4BytesPerParameter, m.memory, m.limits.bytes_per_second),
+               speed_text(size.parameters * kQ8BytesPerParameter, m.memory, m.limits.bytes_per_second));
 }
 
 }  // namespace
@@ -163,77 +164,11 @@ int run_doctor(const std::vector<std::string>& arguments) {
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (threads < 0 || threads > 4096)
     return report(error_at("--threads", "must be 0 to 4096, got {}", threads)), 2;
-<<<<<<< HEAD
-
-  utsname system = {};
-  uname(&system);
-  struct sysinfo info = {};
-  sysinfo(&info);
-  const double memory = static_cast<double>(info.totalram) * info.mem_unit;
-  const auto available = static_cast<double>(available_memory());
-  CpuDevice cpu(static_cast<int>(threads));
-  const MachineLimits limits = cpu.measure_limits();
-  const auto gpu = open_cuda_device();
-  const auto models_folder = model_folder();
-  const std::string models = models_folder.ok() ? *models_folder : ".";
-  struct statvfs disk = {};
-  std::filesystem::path folder = models;
-  while (!folder.empty() && statvfs(folder.c_str(), &disk) != 0 && folder != folder.parent_path())
-    folder = folder.parent_path();
-  const double free_disk = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
-
-  if (json) {
-    Json sizes = Json::array();
-    for (const ModelSize& size : kSizes)
-      for (const auto& [type, bytes] :
-           {std::pair{"Q4_K_M", kQ4BytesPerParameter}, std::pair{"Q8_0", kQ8BytesPerParameter}})
-        sizes.push_back({{"parameters", size.parameters},
-                         {"type", type},
-                         {"fits", size.parameters * bytes * kMemoryFactor <= memory},
-                         {"tokens_per_second_limit", limits.bytes_per_second / (size.parameters * bytes)}});
-    fmt::print("{}\n", Json{{"version", kMakarVersion},
-                            {"system", fmt::format("{} {}", system.sysname, system.release)},
-                            {"architecture", system.machine},
-                            {"processor", processor_name()},
-                            {"instructions", cpu.instructions()},
-                            {"threads", cpu.threads()},
-                            {"memory_bytes", memory},
-                            {"available_bytes", available},
-                            {"bytes_per_second", limits.bytes_per_second},
-                            {"f32_operations_per_second", limits.f32_operations_per_second},
-                            {"int8_operations_per_second", limits.int8_operations_per_second},
-                            {"cuda", gpu.ok() ? Json(true) : Json(gpu.error().message)},
-                            {"models_folder", models},
-                            {"models_free_bytes", free_disk},
-                            {"models", sizes}}
-                           .dump());
-    return 0;
-  }
-  fmt::print("makar {} on {} {} ({})\n\n", kMakarVersion, system.sysname, system.release, system.machine);
-  fmt::print("Processor     {}\n", processor_name());
-  fmt::print("Instructions  {}\n", fmt::join(cpu.instructions(), ", "));
-  fmt::print("Threads       {}\n", cpu.threads());
-  fmt::print("Memory        {:.1f} GiB, {:.1f} GiB available\n", memory / kGiB, available / kGiB);
-  fmt::print("GPU           {}\n", gpu.ok() ? "CUDA: --device cuda works" : gpu.error().message);
-  fmt::print("Models        {}, {:.1f} GiB free\n", models, free_disk / kGiB);
-  fmt::print("\nMeasured with {} threads\n", cpu.threads());
-  fmt::print("  memory      {:.1f} GB/s\n  f32         {:.0f} Gflop/s\n", limits.bytes_per_second / 1e9,
-             limits.f32_operations_per_second / 1e9);
-  if (limits.int8_operations_per_second > 0)
-    fmt::print("  int8        {:.0f} Gop/s\n", limits.int8_operations_per_second / 1e9);
-  fmt::print("\nDecoding one sequence on the CPU: upper limit by memory bandwidth\n");
-  fmt::print("  parameters  {:<24}{}\n", "Q4_K_M", "Q8_0");
-  for (const ModelSize& size : kSizes)
-    fmt::print("  {:<12}{:<24}{}\n", size.name,
-               speed_text(size.parameters * kQ4BytesPerParameter, memory, limits.bytes_per_second),
-               speed_text(size.parameters * kQ8BytesPerParameter, memory, limits.bytes_per_second));
-=======
   const MachineReport machine = examine_machine(static_cast<int>(threads));
   if (json)
     print_machine_json(machine);
   else
     print_machine(machine);
->>>>>>> n3
   return 0;
 }
 
