@@ -48,14 +48,14 @@ std::string bash_script(const std::vector<CommandPage>& pages) {
   std::string out = R"(# bash completion of makar, written by `makar completion bash`.
 _makar() {
   local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}
-  local path= options= values= paths= below= word i
+  local command= options= values= paths= below= word i
   _makar_page ''
   # The longest prefix of the words that is a command.
   for ((i = 1; i < COMP_CWORD; i++)); do
     word=${COMP_WORDS[i]}
     [[ " $below " == *" $word "* ]] || break
-    path+=${path:+ }$word
-    _makar_page "$path"
+    command+=${command:+ }$word
+    _makar_page "$command"
   done
   COMPREPLY=()
   if [[ " $paths " == *" $prev "* ]]; then
@@ -67,15 +67,15 @@ _makar() {
     COMPREPLY=($(compgen -W "$options" -- "$cur"))
   else
     ((i == COMP_CWORD)) && COMPREPLY=($(compgen -W "$below" -- "$cur"))
-    if [[ -n $path && ${#COMPREPLY[@]} -eq 0 ]]; then
+    if [[ -n $command && ${#COMPREPLY[@]} -eq 0 ]]; then
       compopt -o filenames 2>/dev/null
       COMPREPLY=($(compgen -f -- "$cur"))
     fi
   fi
 }
 
-# Sets the variables of _makar for one command: options (all of them), values (those with a value), paths
-# (those with a path), below (the subcommands).
+# Sets the variables of _makar for one command: options (all of them), paths (those whose value is a path),
+# values (those with another value), below (the subcommands).
 _makar_page() {
   case $1 in
 )";
@@ -142,26 +142,26 @@ std::string zsh_script(const std::vector<CommandPage>& pages) {
 }
 
 std::string fish_script(const std::vector<CommandPage>& pages) {
-  std::string paths;
+  std::string commands;
   for (const CommandPage& page : pages)
-    if (!page.command.empty()) paths += " " + shell_quoted(page.command);
+    if (!page.command.empty()) commands += " " + shell_quoted(page.command);
   std::string out = R"(# fish completion of makar, written by `makar completion fish`.
-function __makar_path
+function __makar_command
     # The longest prefix of the words that is a command.
-    set -l path
+    set -l command
     for word in (commandline -opc)[2..-1]
-        set -l longer (string join ' ' -- $path $word)
+        set -l longer (string join ' ' -- $command $word)
         contains -- $longer)" +
-                    paths + R"(
+                    commands + R"(
         or break
-        set path $path $word
+        set command $command $word
     end
-    string join ' ' -- $path
+    string join ' ' -- $command
 end
 
 function __makar_at
-    set -l path (__makar_path)
-    test "$path" = "$argv[1]"
+    set -l command (__makar_command)
+    test "$command" = "$argv[1]"
 end
 
 complete -c makar -n "__makar_at ''" -f

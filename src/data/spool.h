@@ -1,5 +1,5 @@
-// Lists larger than memory: written once in order, read by index. They are stored in unnamed files, which the
-// system deletes when the process ends and no other process can open.
+// Lists larger than memory: written once in order, read by index. They are stored in unnamed files, which no
+// other process can open, and which the system deletes when the process ends.
 #pragma once
 #include <cstring>
 #include <memory>

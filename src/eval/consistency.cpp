@@ -138,9 +138,9 @@ std::vector<double> selfcheck_by_words(const std::vector<std::string>& sentences
   return out;
 }
 
-Result<SummaryVerdict> judge_summary(EvalModel& judge, const std::string& document,
-                                     const std::string& summary, int64_t questions, const JudgeOptions& o) {
-  SummaryVerdict out;
+Result<SummaryScores> judge_summary(EvalModel& judge, const std::string& document, const std::string& summary,
+                                    int64_t questions, const JudgeOptions& o) {
+  SummaryScores out;
   MAKAR_TRY(out.document_questions, ask_questions(judge, document, questions, o));
   MAKAR_TRY(out.summary_questions, ask_questions(judge, summary, questions, o));
   MAKAR_TRY(out.coverage, shared_answers(judge, document, summary, out.document_questions, o));

@@ -6,7 +6,7 @@
 
 namespace makar {
 
-// Splits a text at full stops, question and exclamation marks, and line breaks.
+// Splits a text at line breaks, and at full stops, question and exclamation marks before a blank.
 std::vector<std::string> sentences_of(const std::string& text);
 
 // Inconsistency of each sentence with other samples of the same question, 0 (supported) to 1. Mean of the
@@ -27,12 +27,11 @@ std::vector<double> selfcheck_by_words(const std::vector<std::string>& sentences
 // Scores a summary with yes/no questions. coverage: of the questions about the document that the document
 // answers with yes, the share that the summary answers with yes too; alignment: the same with summary and
 // document exchanged. score: the lower of the two.
-struct SummaryVerdict {
+struct SummaryScores {
   double coverage = 0, alignment = 0, score = 0;
   std::vector<std::string> document_questions, summary_questions;
 };
-Result<SummaryVerdict> judge_summary(EvalModel& judge, const std::string& document,
-                                     const std::string& summary, int64_t questions,
-                                     const JudgeOptions& options);
+Result<SummaryScores> judge_summary(EvalModel& judge, const std::string& document, const std::string& summary,
+                                    int64_t questions, const JudgeOptions& options);
 
 }  // namespace makar

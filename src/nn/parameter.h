@@ -37,12 +37,12 @@ class ParameterSet {
   // In insertion order; tied parameters once.
   const std::vector<std::unique_ptr<Parameter>>& all() const { return all_; }
 
-  int64_t count() const;
+  int64_t count() const;  // of values, without those of buffers and auxiliary parameters
   // Moves all values to `memory`; values already there are not copied.
   void to(Memory& memory) const;
-  // Makes `tape` accumulate gradients of trainable parameters into grad.
+  // Makes `tape` compute the gradients of trainable parameters and add them to those in grad, if defined.
   void watch(Tape& tape) const;
-  // Call after backward: stores the tape's gradients in grad.
+  // Call after backward: stores the tape's gradients, which include those that grad had, in grad.
   void collect(const Tape& tape) const;
   void clear_gradients() const;
 

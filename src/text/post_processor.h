@@ -16,7 +16,8 @@ class PostProcessor {
   virtual ~PostProcessor() = default;
   // The number of tokens it adds around one sequence or two.
   virtual size_t added_count(bool pair) const = 0;
-  // `parts`: one or two sequences at first; after a template any number of parts, which are concatenated.
+  // `parts`: one or two sequences at first; a template replaces them with any number of parts, special tokens
+  // among them. The caller concatenates what the last post-processor leaves.
   // `texts`: the original texts, used to trim offsets.
   using Texts = std::array<std::string_view, 2>;
   virtual void apply(std::vector<Encoding>& parts, const Texts& texts, bool add_special) const = 0;

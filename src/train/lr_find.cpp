@@ -56,7 +56,8 @@ Result<RateSearchResult> find_rate(const Loop& loop, const RateSearch& search) {
     if (result.smoothed.back() > 2 * result.smoothed.front()) break;  // diverging
   }
   if (result.rates.size() < 5)
-    return error_at("lr_find", "the loss is not finite after {} steps; check the data and the model",
+    return error_at("lr_find",
+                    "the loss is not finite or has doubled after {} steps; check the data and the model",
                     result.rates.size());
   MAKAR_CHECK_OK(choose_rate(result));
   return result;

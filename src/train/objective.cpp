@@ -224,12 +224,13 @@ Result<Tensor> head_loss(ForwardContext& f, const Model& model, const Inputs& in
     case HeadKind::kNone:
       break;
   }
-  return error_of(Error::Kind::kUnsupported, "labels", "a {} has no head to train", spec.architecture);
+  return error_of(Error::Kind::kUnsupported, "labels", "a {} has no head that is trained with labels",
+                  spec.architecture);
 }
 
 Tensor pairwise_loss(Context& ctx, const Tensor& chosen, const Tensor& rejected) {
-  const Tensor margin = ops::activate(ctx, ops::subtract(ctx, chosen, rejected), Activation::kLogSigmoid);
-  return ops::scale(ctx, ops::mean(ctx, margin), -1.0f);
+  const Tensor margin = ops::subtract(ctx, chosen, rejected);
+  return ops::scale(ctx, ops::mean(ctx, ops::activate(ctx, margin, Activation::kLogSigmoid)), -1.0f);
 }
 
 ScoredTokens token_log_probabilities(ForwardContext& f, const Model& model, const Batch& batch,

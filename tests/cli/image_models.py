@@ -7,7 +7,7 @@ import zlib
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[1] / "golden/models"
 MEAN, DEVIATION = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
-IMAGE = 159
+IMAGE_ID = 159
 TEMPLATE = ("{% for m in messages %}{{ m.role.upper() + ': ' }}"
             "{% for part in m.content | selectattr('type', 'equalto', 'image') %}{{ '<image>\n' }}{% endfor %}"
             "{% for part in m.content | selectattr('type', 'equalto', 'text') %}{{ part.text + ' ' }}{% endfor %}{% endfor %}"
@@ -18,7 +18,7 @@ def tokenizer(model):
     """A token per character: ids from 3, in the order of their codes. CLIP's texts have a start and an end."""
     letters = [chr(c) for c in range(33, 127)] + ["\u0120", "\u010a"]
     vocab = {"<pad>": 0, "<s>": 1, "</s>": 2, **{letter: 3 + i for i, letter in enumerate(letters)}}
-    special = {0: "<pad>", 1: "<s>", 2: "</s>", **({IMAGE: "<image>"} if model == "llava" else {})}
+    special = {0: "<pad>", 1: "<s>", 2: "</s>", **({IMAGE_ID: "<image>"} if model == "llava" else {})}
     around = [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}]
     if model == "clip":
         around.append({"SpecialToken": {"id": "</s>", "type_id": 0}})

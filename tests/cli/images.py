@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 from checks import check, failures
-from image_models import GOLDEN, IMAGE, ids_of, make_model, pattern, pixels, png
+from image_models import GOLDEN, IMAGE_ID, ids_of, make_model, pattern, pixels, png
 from program import good, refused, run, steps
 from tensor_files import read_floats, write_safetensors
 
@@ -118,7 +118,7 @@ def train_conversations(root, model, files, rows):
     # The first loss, from the log-probabilities of the answers in forward passes of the same tensors.
     total = count = 0
     for question, answer, picture in (("what?", " a cat ", 0), ("what?", " a dog ", 1), ("or?", " no ", 1)):
-        prompt = ids_of("USER: ") + [IMAGE] * 9 + ids_of(f"\n{question} ASSISTANT:")
+        prompt = ids_of("USER: ") + [IMAGE_ID] * 9 + ids_of(f"\n{question} ASSISTANT:")
         ids = prompt + ids_of(answer)
         tensors = token_tensors([ids])
         del tensors["attention_mask"]
@@ -165,7 +165,7 @@ def train_conversations(root, model, files, rows):
 def conversations(root, files, rows):
     model = make_model("llava", root / "llava")
     # The engine's greedy tokens, computed here by one whole forward pass per token.
-    prompt = [1] + ids_of("USER: ") + [IMAGE] * 9 + ids_of("\nwhat? ASSISTANT:")
+    prompt = [1] + ids_of("USER: ") + [IMAGE_ID] * 9 + ids_of("\nwhat? ASSISTANT:")
     ids = [*prompt]
     for _ in range(6):
         tensors = token_tensors([ids])
@@ -178,7 +178,7 @@ def conversations(root, files, rows):
     check(answer["answers"][0]["ids"] == ids[len(prompt):], f"the forward pass: {answer} {ids[len(prompt):]}")
     check(answer["usage"]["prompt_tokens"] == len(prompt), "an image has nine tokens")
     by_ids = json.loads(good("generate", *flags, "--image", files[0], "--ids",
-                             ",".join(map(str, [1] + ids_of("USER: ") + [IMAGE] + ids_of("\nwhat? ASSISTANT:")))).stdout)
+                             ",".join(map(str, [1] + ids_of("USER: ") + [IMAGE_ID] + ids_of("\nwhat? ASSISTANT:")))).stdout)
     check(by_ids["ids"] == ids, "the same by ids")
 
     first = good("generate", *flags, "--image", files[0], "what?").stdout

@@ -218,10 +218,10 @@ TEST(Consistency, SummariesAreScoredByQuestions) {
   ToyModel model;
   model.answers[""] = "Is it cold?\nIs it late?\n";  // the prompt ends with a line break
   model.logprobs = {{" Yes", -1}, {" No", -2}};
-  const auto verdict = judge_summary(model, "It is cold and late.", "Cold.", 5, {});
-  ASSERT_TRUE(verdict.ok());
-  EXPECT_EQ(verdict->document_questions, (std::vector<std::string>{"Is it cold?", "Is it late?"}));
-  EXPECT_EQ(verdict->score, 1);
+  const auto scores = judge_summary(model, "It is cold and late.", "Cold.", 5, {});
+  ASSERT_TRUE(scores.ok());
+  EXPECT_EQ(scores->document_questions, (std::vector<std::string>{"Is it cold?", "Is it late?"}));
+  EXPECT_EQ(scores->score, 1);
 }
 
 TEST(Watermark, BinomialTailMatchesDirectSums) {

@@ -132,7 +132,8 @@ Tensor round_to(const Tensor& x, int64_t dim, DType type) {
   return out;
 }
 
-// A cache of a smaller type equals attention over values rounded once: the same bits for any chunk size.
+// Attention over a cache of a smaller type equals attention over f32 keys and values rounded to that type:
+// the same bits for any chunk size.
 TEST_F(AttentionBits, SmallerTypesEqualAttentionOverRoundedValues) {
   constexpr int64_t kTokens = 215;
   const DType types[][2] = {{DType::kF16, DType::kF16},
@@ -166,7 +167,7 @@ TEST_F(AttentionBits, SmallerTypesEqualAttentionOverRoundedValues) {
 }
 
 // Attention sinks by their definition, in double: the first keys and a window, with positions counted among
-// the visible keys. Rotary positions, one plane per pair of dimensions, or ALiBi.
+// the visible keys. With rotary positions if `rope` is not null, else with ALiBi.
 Tensor reference_sinks(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& o,
                        const RopeOptions* rope, float slope) {
   const int64_t tokens = q.dim(0), dim = o.head_dim;
@@ -267,7 +268,7 @@ TEST_F(AttentionBits, SmallerTypesClampAndKeepNan) {
   }
 }
 
-TEST_F(AttentionBits, ASequenceAloneEqualsTheSequenceInABatchWithGradients) {
+TEST_F(AttentionBits, OutputAndGradientsOfASequenceAreTheSameAloneAndInABatch) {
   for (const Variant& v : variants()) {
     std::vector<SequenceRows> sequences;
     int64_t at = 0;
@@ -300,7 +301,7 @@ TEST_F(AttentionBits, ASequenceAloneEqualsTheSequenceInABatchWithGradients) {
   }
 }
 
-// Splitting the keys where a chunk begins and merging the halves (as some decoders do) is correct up to
+// Splitting the keys where a chunk begins and merging the halves (as in flash decoding) is correct up to
 // rounding, and the comparison above must detect the different order.
 TEST_F(AttentionBits, ABrokenOrderIsDetected) {
   constexpr int64_t kTokens = 60, kDim = 8, kSplit = 25;
@@ -371,7 +372,7 @@ TEST_F(AttentionBits, DropoutKeepsItsRateAndChangesWithTheStep) {
   const Tensor a = ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o);
   double mean = 0;
   for (const float x : a.span()) mean += x / static_cast<double>(a.count());
-  EXPECT_NEAR(mean, 1.0, 0.01);  // 65536 draws: a deviation of 0.0023
+  EXPECT_NEAR(mean, 1.0, 0.01);  // 65536 draws: a standard deviation of 0.0023
   ctx.stream = 0;
   EXPECT_TRUE(same_bits(a, ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o)));
   EXPECT_FALSE(same_bits(a, ops::attention(ctx, q, q, ones, {{0, kTokens, 0, kTokens, 0}}, o)))

@@ -89,15 +89,15 @@ void attack(const Tokenizer& t, const ChatTemplate& chat, int messages, uint64_t
     }
     const auto a = chat.render(hostile), b = chat.render(harmless);
     ASSERT_TRUE(a.ok() && b.ok()) << (a.ok() ? b : a).error().text();
-    const auto x_ids = encoder.encode(*a), y_ids = encoder.encode(*b);
-    ASSERT_TRUE(x_ids.ok() && y_ids.ok());
-    ASSERT_EQ(control_ids(t, x_ids->ids), control_ids(t, y_ids->ids)) << a->text();
-    ASSERT_FALSE(control_ids(t, y_ids->ids).empty());
-    if (t.byte_level()) ASSERT_EQ(t.decode_bytes(x_ids->ids), a->text());
+    const auto hostile_ids = encoder.encode(*a), harmless_ids = encoder.encode(*b);
+    ASSERT_TRUE(hostile_ids.ok() && harmless_ids.ok());
+    ASSERT_EQ(control_ids(t, hostile_ids->ids), control_ids(t, harmless_ids->ids)) << a->text();
+    ASSERT_FALSE(control_ids(t, harmless_ids->ids).empty());
+    if (t.byte_level()) ASSERT_EQ(t.decode_bytes(hostile_ids->ids), a->text());
   }
 }
 
-TEST(ChatEncoder, RoleMarkersAreTextInMessages) {
+TEST(ChatEncoder, RoleMarkersAreTextExceptInReplies) {
   Json json = small_tokenizer().to_json();
   for (Json& token : json["added_tokens"]) token["special"] = false;
   uint32_t id = 400;
@@ -130,7 +130,7 @@ TEST(ChatEncoder, RoleMarkersAreTextInMessages) {
       EXPECT_EQ(count(role, hostile, marker), 1) << role << marker;
     EXPECT_EQ(count("assistant", hostile, marker), 2) << marker;  // replies may contain role markers
   }
-  EXPECT_EQ(count("user", hostile, "   "), 1);  // added tokens that are no role markers
+  EXPECT_EQ(count("user", hostile, "   "), 1);  // not a role marker: matched in messages too
   EXPECT_EQ(count("user", hostile, "<b>"), 1);
 }
 

@@ -81,7 +81,7 @@ def make_library(makar, root):
     return root / "library.db"
 
 
-def many_heads(folder):
+def many_heads_and_layers(folder):
     """The golden llama with its matrices split into 32 heads, and its two layers repeated to 22."""
     folder.mkdir()
     config = json.loads((GOLDEN / "config.json").read_text())
@@ -128,13 +128,13 @@ def run(makar, name):
                 return SKIPPED
             flags += ["--index", str(make_library(makar, root))]
         if name == "look":
-            make_model(root / "heads", golden=many_heads(root / "heads-source"))
+            make_model(root / "heads", golden=many_heads_and_layers(root / "heads-source"))
             flags += ["--add-model", f"heads={root / 'heads'}"]
         agent = start_agent(makar, root) if name == "agents" else None
         if name == "images":
             model = image_models.make_model("llava", root / "tiny")
         elif name == "chat":  # many layers, so that tokens do not arrive faster than the browser renders them
-            model = endless_model(root / "tiny", golden=many_heads(root / "layers"))
+            model = endless_model(root / "tiny", golden=many_heads_and_layers(root / "layers"))
         else:
             model = endless_model(root / "tiny")
         with Server(makar, *flags, model=model) as s:

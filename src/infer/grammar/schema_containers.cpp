@@ -105,7 +105,7 @@ Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& pa
     const ExprPtr key = names.empty() ? text_.string() : text_.key_except(names);
     extra = as_rule(path + " further", sequence({key, literal(":"), text_.blank(), std::move(value)}));
   }
-  // What may follow after at least one property (`some`), and before the first one (`none`).
+  // The rest of the object: `some` if a property has been written before it, `none` if none has.
   ExprPtr some = extra ? repeat(sequence({text_.comma(), extra}), 0, -1) : literal("");
   ExprPtr none = extra ? optional(sequence({extra, some})) : literal("");
   for (size_t i = properties.size(); i-- > 0;) {

@@ -1,5 +1,5 @@
 // Finds ranks in descending order without sorting all keys: buckets narrow the range, and only that range is
-// sorted. At 128k keys this takes a fraction of a millisecond; a full sort takes ten.
+// sorted. At 128k keys this takes a fraction of a millisecond; a full sort takes ten milliseconds.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,9 @@ namespace makar {
 struct Rank {
   float key;
   uint32_t index;
-  bool covers(float other, size_t at) const {  // branch-free, so that blocks vectorise
+  // Whether the key `other` at index `at` is at this position or before it. Branch-free, so that blocks
+  // vectorise.
+  bool covers(float other, size_t at) const {
     const uint32_t more = other > key, equal = other == key, before = static_cast<uint32_t>(at) <= index;
     return (more | (equal & before)) != 0;
   }
@@ -38,8 +40,8 @@ double sum_of(std::span<const float> weights);
 // The first index at which the running sum of weights, in index order, exceeds `share` of the total.
 size_t index_of_share(std::span<const float> weights, double share);
 
-// Calls visit(i, test(i)) for every i < n in a block that contains a match. The test runs over whole blocks,
-// vectorised.
+// Calls visit(i, test(i)) for every i < n in a block of which some test(i) is true, and in the last block if
+// it is incomplete. The test runs over whole blocks, vectorised.
 constexpr size_t kBlock = 64;
 template <class Test, class Visit>
 void for_blocks(size_t n, const Test& test, const Visit& visit) {

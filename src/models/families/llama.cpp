@@ -30,7 +30,8 @@ ModelSpec read_llama_like(Reader& r, const char* family, const char* model, cons
   m.vocab = r.vocab("vocab_size");
   m.max_positions = r.positions_or("max_position_embeddings", d.max_positions);
   a.rope = r.rope(a.head_dim, d.theta, m.max_positions, d.rotary_share);
-  if (a.rope->scaling == ops::RopeScaling::kDynamic)  // the base grows with the length, up to the factor
+  // The base grows with the length, so the context is longer by the factor than max_position_embeddings.
+  if (a.rope->scaling == ops::RopeScaling::kDynamic)
     m.max_positions = static_cast<int64_t>(static_cast<double>(m.max_positions) * a.rope->factor);
   s.embedding.vocab = m.vocab;
   s.embedding.width = s.width;

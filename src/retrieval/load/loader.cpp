@@ -15,9 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxTitleLines = 40;
-constexpr size_t kDetectedBytes = 64 << 10;  // at the beginning of a file, for its format
+constexpr size_t kFirstBytes = 64 << 10;  // from which the format of a file is detected
 
-// A heading without blanks and the marks of Markdown.
+// A heading without the blanks and # signs before and after it.
 std::string heading_text(std::string_view text) {
   const size_t begin = text.find_first_not_of(" \t\r\n#");
   if (begin == std::string_view::npos) return "";
@@ -165,7 +165,7 @@ Status load_file(const std::string& path, const SourceOptions& options, const Do
                  BadRecords& bad) {
   if (is_folder(path)) return error_at(path, "is a folder, expected a file");
   MAKAR_TRY(const auto stream, ByteStream::open(path));
-  std::string bytes(kDetectedBytes, '\0');
+  std::string bytes(kFirstBytes, '\0');
   MAKAR_TRY(const size_t size, stream->read({bytes.data(), bytes.size()}));
   bytes.resize(size);
   const auto format = source_format(path, bytes);

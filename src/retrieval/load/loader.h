@@ -32,7 +32,8 @@ struct SourceOptions {
 // Receives one document; an error ends loading.
 using DocumentSink = std::function<Status(SourceDocument)>;
 
-// The format by the extension of the path; if that is unknown, by the first bytes. nullopt: not a text.
+// PDF by the first bytes; else the format by the extension of the path; if that is unknown, by the first
+// bytes. nullopt: not a text.
 std::optional<SourceFormat> source_format(const std::string& path, std::string_view first_bytes);
 
 // All files at the paths, in order; a folder recursively in order of names, without hidden files.

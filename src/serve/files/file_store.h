@@ -32,12 +32,15 @@ class FileStore {
   // ...}. The file is visible only to its owner.
   Result<Json> add(const std::string& owner, const std::string& filename, const std::string& purpose,
                    std::string_view bytes);
-  // Turns part_path(id) into a file, regardless of limits. Does nothing if the file exists.
+  // Makes the finished output at part_path(id) the file `id`, regardless of limits. Does nothing if the file
+  // exists.
   Status adopt(const std::string& owner, const std::string& id, const std::string& filename,
                const std::string& purpose);
   static std::string new_id();
+  // Where a batch writes an output until it is adopted as the file `id`.
   std::string part_path(const std::string& id) const { return folder_ + "/" + id + ".part"; }
-  // Deletes leftovers of a killed process: temporary files, and parts not in `ids` (output of batches).
+  // Deletes leftovers of a killed process: temporary files, and every part_path() whose id is not in `ids`,
+  // the outputs of unfinished batches.
   void remove_orphans(const std::set<std::string>& ids);
   Result<Json> find(const std::string& owner, const std::string& id) const;
   // The path of the file's data.

@@ -1,5 +1,5 @@
-// The table of an instruction set that only adds products of bytes: a copy of another set's table in which
-// these products are replaced.
+// The table of an instruction set that has only 8-bit dot products more than another one: a copy of the other
+// set's table in which the kernels of quantized weights are replaced.
 #include "kernels/cpu/isa/sections.h"
 
 #define MAKAR_TEXT2(x) #x
