@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Measures what kernels for the GPU rely on: bits of matrix products, latencies, memory, launches (bench/cuda/). Needs nvcc and a GPU.
+# Measures what kernels for the GPU rely on: bits of matrix products, latencies, memory, launches (bench/cuda/). Needs nvcc and a Hopper GPU (sm_90a).
+# The probe uses nothing of makar; the next line names a small target because without it ./dev bench builds everything.
 # builds: makar_base
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -30,7 +30,7 @@ FUZZ_TARGET(data_feedback) {
       check(out.is_object(), "records are objects");
       if (form == "pairs") check(to_preference(out).ok(), "a pair is read again");
       if (form == "ranked") check(to_ranking(out).ok(), "a ranking is read again");
-      if (form == "rated") check(to_rating(out).ok(), "a rating is read again");
+      if (form == "rated") check(to_labelled(out).ok(), "a labelled answer is read again");
     }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Any JSON as a preference, ranked or rated record: a prompt with answers that begin with the assistant, or a
-// bounded message.
+// Any JSON as a preference, ranked or labelled record: a prompt with answers that begin with the assistant,
+// or a bounded message.
 #include "data/ranked_record.h"
 #include "target.h"
 
@@ -22,7 +22,7 @@ void check_other_records(const Json& record) {
   } else {
     check(ranking.error().text().size() < 4000, "a bounded message");
   }
-  if (const auto rating = to_rating(record); rating.ok()) {
+  if (const auto rating = to_labelled(record); rating.ok()) {
     check(!rating->prompt.empty(), "there is a prompt");
     check_answer(rating->answer);
   } else {

@@ -90,7 +90,7 @@ Tool fetch_tool(std::vector<std::string> hosts) {
   tool.parameters = text_parameters("url", "http:// or https://");
   tool.untrusted = tool.effect = true;
   tool.run = [hosts = std::move(hosts)](const Json& input, double seconds) -> Result<std::string> {
-    DownloadRequest request;
+    HttpClientRequest request;
     request.url = input["url"].get<std::string>();
     MAKAR_TRY(const std::string host, host_of(request.url));
     if (std::find(hosts.begin(), hosts.end(), host) == hosts.end())

@@ -13,14 +13,16 @@ namespace makar {
 
 void AgentToolFlags::declare(Options& options) {
   options.group("Tools");
-  options.add("--index", &index, "offer the tool search on this index of makar index", "INDEX");
+  options.add("--index", &index, "offer the tool 'search' on this file of makar index", "INDEX");
   options.add("--collection", &collection, "collection of the index", "NAME");
   options.add("--passages", &passages, "number of passages that a search returns", "N");
   options.add("--database", &database,
-              "offer the tool sql on a SQLite or CSV file or a PostgreSQL address, read-only", "FILE");
-  options.add("--allow-host", &hosts, "offer the tool fetch for pages of this host; may be repeated", "HOST");
+              "offer the tool 'sql' on a SQLite or CSV file or a PostgreSQL address, read-only", "FILE");
+  options.add("--allow-host", &hosts, "offer the tool 'fetch' for pages of this host; may be repeated",
+              "HOST");
   options.add("--code", &code,
-              "offer the tool code, which runs programs in a sandbox: python, javascript or cpp", "LANGUAGE");
+              "offer the tool 'code', which runs programs in a sandbox: python, javascript or cpp",
+              "LANGUAGE");
   options.add("--mcp", &servers, "start this MCP server and offer its tools as NAME_TOOL; may be repeated",
               "NAME=COMMAND");
   options.add("--no-calculator", &no_calculator, "do not offer the calculator");

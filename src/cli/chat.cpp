@@ -18,10 +18,10 @@
 namespace makar {
 namespace {
 
-// Messages from the terminal, or one per line from a pipe.
+// Messages typed in the line editor, or read line by line if input or output is not a terminal.
 class MessageReader {
  public:
-  // `interrupts`: those of the terminal; null if the input is a pipe.
+  // `interrupts`: those of the terminal; null if input or output is not a terminal.
   explicit MessageReader(Interrupts* interrupts) {
     if (interrupts) editor_.emplace(*interrupts);
   }

@@ -32,7 +32,8 @@ class EmbeddingModel {
   std::shared_ptr<Embedder> embedder_;
 };
 
-// Options of the search, for makar search, makar ask and the search tool of makar agent.
+// Options of the search, for makar search, makar ask, the search tool of makar agent and the collections of
+// makar serve.
 struct SearchFlags {
   SearchOptions options;
   std::string mode, sparse = "bm25", fusion = "rrf";

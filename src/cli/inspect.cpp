@@ -193,10 +193,10 @@ int run_inspect(const std::vector<std::string>& arguments) {
   options.add("--attention", &view.text,
               "show what the tokens of this text attend to, as a heat map of one head", "TEXT");
   options.add("--layer", &view.layer, "the layer of --attention, from 0; -1 searches all layers", "N");
-  options.add(
-      "--head", &view.head,
-      "the head of --attention, from 0; -1 for the one whose last token attends most to a single other token",
-      "N");
+  options.add("--head", &view.head,
+              "the head of --attention, from 0; -1 for the one in which the last token attends most to a "
+              "token other than itself and the first",
+              "N");
   declare_threads(options, view.threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (context < 0 || context > (int64_t{1} << 40))

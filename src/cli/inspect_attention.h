@@ -8,8 +8,10 @@
 namespace makar {
 
 struct AttentionView {
-  std::string text;               // "": attention is not shown
-  int64_t layer = -1, head = -1;  // -1: the head whose last token attends most to one other token
+  std::string text;  // "": attention is not shown
+  // -1: any; of the heads left, the one in which the last token attends most to a token other than itself and
+  // the first.
+  int64_t layer = -1, head = -1;
   int64_t threads = 0;
 };
 

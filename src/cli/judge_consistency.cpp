@@ -148,7 +148,8 @@ int run_judge_qag(const std::vector<std::string>& arguments) {
   int64_t questions = 5;
   Options options(
       "judge qag",
-      "Summaries by closed questions: coverage of the document, alignment with it, and the lower of both.",
+      "Score summaries with yes/no questions: coverage of the document, alignment with it, and the lower of "
+      "the two.",
       "makar judge qag -m JUDGE --documents d.jsonl:dialogue --hyp summaries.txt");
   c.declare(options, "the summaries",
             [&](Options& o) { o.add("--documents", &documents, "what was summarized", "FILE"); });

@@ -86,8 +86,8 @@ Result<RankedRecord> to_ranking(const Json& record) {
   return out;
 }
 
-Result<RatedRecord> to_rating(const Json& record) {
-  RatedRecord out;
+Result<LabelledRecord> to_labelled(const Json& record) {
+  LabelledRecord out;
   const Json* label = field(record, {"label", "kto_tag"});
   if (!label) return error_at("", "'label' is missing: true for a good answer, false for a bad one");
   if (label->is_boolean())

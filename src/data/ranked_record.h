@@ -23,13 +23,13 @@ struct RankedRecord {
 Result<RankedRecord> to_ranking(const Json& record);
 
 // One answer to a prompt, and whether it is good.
-struct RatedRecord {
+struct LabelledRecord {
   Json prompt, answer;
   bool good = false;
 };
 // {"prompt", "completion", "label"}, or {"messages", "label"}, whose last turn is the answer. A label is
 // true, false, 1 or 0.
-Result<RatedRecord> to_rating(const Json& record);
+Result<LabelledRecord> to_labelled(const Json& record);
 
 // One answer to a prompt, and its ratings of named qualities, 0 to 1.
 struct QualityRecord {

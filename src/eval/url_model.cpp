@@ -52,7 +52,7 @@ UrlModel::UrlModel(UrlModelOptions options) : o_(std::move(options)) {
 
 Result<Json> UrlModel::post(const std::string& route, Json body) const {
   if (!o_.model.empty()) body["model"] = o_.model;
-  const DownloadRequest request{o_.url + route, o_.token};
+  const HttpClientRequest request{o_.url + route, o_.token};
   for (int attempt = 0;; ++attempt) {
     MAKAR_TRY(const HttpClientResponse answer, http_post_json(request, body.dump(), kMaxAnswerBytes));
     if (answer.status == 200) return parse_json(answer.body, request.url);

@@ -72,7 +72,7 @@ class Reader : public nlohmann::json_sax<Json> {
   }
   bool end_object() override {
     if (at_ == At::kTensor && !close_tensor()) return false;
-    at_ = At::kTop;  // only the end may follow the outermost object
+    at_ = At::kTop;  // also after the outermost object, where the parser accepts nothing more
     return true;
   }
   bool start_array(std::size_t) override {
@@ -113,7 +113,8 @@ class Reader : public nlohmann::json_sax<Json> {
       case At::kTop:
         return fail(error_at(place_, "{} must be an object, found {}", quote(name_), found));
       case At::kMetadata:
-        return fail(error_at(place_, "the metadata of {} must be a string, found {}", quote(name_), found));
+        return fail(
+            error_at(place_, "the metadata value of {} must be a string, found {}", quote(name_), found));
       case At::kShape:
         return fail(error_at(place_, "tensor {}: dimensions must be integers from 0 to 2^63 - 1, found {}",
                              tensor, found));

@@ -19,7 +19,7 @@ struct CurlDeleter {
 };
 using CurlHandle = std::unique_ptr<CURL, CurlDeleter>;
 
-Result<CurlHandle> make_handle(const DownloadRequest& request, char* message) {
+Result<CurlHandle> make_handle(const HttpClientRequest& request, char* message) {
   static const bool ready = curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
   CurlHandle handle(ready ? curl_easy_init() : nullptr);
   if (!handle) return error_of(Error::Kind::kIo, request.url, "libcurl cannot be initialised");
@@ -43,17 +43,17 @@ Result<CurlHandle> make_handle(const DownloadRequest& request, char* message) {
   return handle;
 }
 
-Error status_error(const DownloadRequest& request, long status) {
+Error status_error(const HttpClientRequest& request, long status) {
   if (status == 404) return error_of(Error::Kind::kNotFound, request.url, "does not exist (status 404)");
   if (status == 401 || status == 403)
-    return error_of(Error::Kind::kUnsupported, request.url,
-                    "is private or needs accepted terms (status {}); {}", status,
-                    request.token.empty() ? "set HF_TOKEN to an access token"
-                                          : "the token of HF_TOKEN does not give access");
+    return error_of(Error::Kind::kUnsupported, request.url, "access is denied (status {}); {}", status,
+                    request.token.empty()
+                        ? "a model that is private or has terms to accept needs a token in HF_TOKEN"
+                        : "the token of HF_TOKEN does not give access");
   return error_of(Error::Kind::kIo, request.url, "the server answered with status {}", status);
 }
 
-Error transfer_error(const DownloadRequest& request, CURLcode code, const char* message) {
+Error transfer_error(const HttpClientRequest& request, CURLcode code, const char* message) {
   return error_of(Error::Kind::kIo, request.url, "{}", message[0] ? message : curl_easy_strerror(code));
 }
 
@@ -70,7 +70,7 @@ size_t add_to_memory(char* data, size_t, size_t size, void* target) {
 }
 
 // Runs the request with `memory` as the target of the body.
-Status receive(CURL* curl, const DownloadRequest& request, MemoryTarget& memory, const char* message) {
+Status receive(CURL* curl, const HttpClientRequest& request, MemoryTarget& memory, const char* message) {
   curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, add_to_memory);
   curl_easy_setopt(curl, CURLOPT_WRITEDATA, &memory);
   const CURLcode code = curl_easy_perform(curl);
@@ -109,7 +109,7 @@ size_t add_to_file(char* data, size_t, size_t size, void* target) {
 
 }  // namespace
 
-Result<std::string> http_get(const DownloadRequest& request, size_t limit) {
+Result<std::string> http_get(const HttpClientRequest& request, size_t limit) {
   char message[CURL_ERROR_SIZE] = "";
   MAKAR_TRY(const CurlHandle handle, make_handle(request, message));
   MemoryTarget memory{{}, limit};
@@ -120,7 +120,7 @@ Result<std::string> http_get(const DownloadRequest& request, size_t limit) {
   return std::move(memory.body);
 }
 
-Result<HttpClientResponse> http_post_json(const DownloadRequest& request, const std::string& body,
+Result<HttpClientResponse> http_post_json(const HttpClientRequest& request, const std::string& body,
                                           size_t limit, int64_t seconds) {
   char message[CURL_ERROR_SIZE] = "";
   MAKAR_TRY(const CurlHandle handle, make_handle(request, message));
@@ -140,7 +140,7 @@ Result<HttpClientResponse> http_post_json(const DownloadRequest& request, const 
   return out;
 }
 
-Status http_download(const DownloadRequest& request, const std::string& path,
+Status http_download(const HttpClientRequest& request, const std::string& path,
                      const std::function<bool(uint64_t)>& progress) {
   char message[CURL_ERROR_SIZE] = "";
   MAKAR_TRY(const CurlHandle handle, make_handle(request, message));

@@ -27,7 +27,8 @@ struct Neighbor {
   double similarity;
 };
 
-// Vectors of length 1, for cosines.
+// The word vectors scaled to unit norm, for cosines. Vectors of its functions are [padded width], unlike
+// those of vector_of().
 class VectorIndex {
  public:
   explicit VectorIndex(const WordVectors& vectors);

@@ -18,7 +18,7 @@ constexpr size_t kMaxFeatures = 1 << 16, kMinPairs = 10;
 constexpr size_t kMaxPoolWords = 100'000, kMaxSentenceWords = 200;  // of synthetic pairs
 constexpr double kMaxCorruptedShare = 0.6, kPretrainPenalty = 0.1;
 
-std::string corrupt(const WordList& words, const WordList& others, const Rng& rng, uint64_t& draw) {
+std::string corrupt(const WordList& words, const WordList& pool, const Rng& rng, uint64_t& draw) {
   const auto uniform = [&] { return rng.uniform_double(draw++); };
   const auto index = [&](size_t count) {
     return static_cast<size_t>(uniform() * static_cast<double>(count));
@@ -40,7 +40,7 @@ std::string corrupt(const WordList& words, const WordList& others, const Rng& rn
     else if (kind == 2)
       out.insert(out.begin() + static_cast<int64_t>(at), out[at]);
     else if (kind == 3)
-      out[at] = others[index(others.size())];
+      out[at] = pool[index(pool.size())];
   }
   return fmt::format("{}", fmt::join(out, " "));
 }

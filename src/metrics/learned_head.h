@@ -1,5 +1,5 @@
-// A learned metric like BLEURT (Sellam et al., 2020): a linear regression on vectors of an encoder, first
-// to automatic metrics of synthetic pairs, then to ratings. The encoder is frozen.
+// A learned metric like BLEURT (Sellam et al., 2020): a linear regression on vectors of a frozen encoder,
+// which is fitted to automatic metrics of synthetic pairs and then to ratings.
 #pragma once
 #include "metrics/bert_score.h"
 
@@ -10,8 +10,9 @@ struct SyntheticPair {
   std::string hypothesis, reference;
   std::vector<double> signals;  // BLEU, ROUGE-L and chrF of the copy, 0 to 1
 };
-// `copies` corrupted copies of each sentence: words dropped, swapped, doubled, replaced by words of other
-// sentences, or cut off at the end, each for up to 60 % of the words. The same seed gives the same pairs.
+// `copies` corrupted copies of each sentence of 2 to 200 words. A copy has one kind of corruption: words are
+// dropped, swapped, doubled, replaced by words of any sentence, or cut off at the end, with up to 0.6 changes
+// per word, rounded up. The same seed gives the same pairs.
 Result<std::vector<SyntheticPair>> synthetic_pairs(const std::vector<std::string>& sentences, int64_t copies,
                                                    uint64_t seed);
 
@@ -39,7 +40,7 @@ class LearnedHead {
   std::string encoder;  // family and layer that the vectors come from
   Json json() const;
   static Result<LearnedHead> from_json(const Json& json, const std::string& place);
-  // A hash of the weights, for the signature.
+  // A hash of the whole head, for the signature.
   std::string version() const;
 
  private:

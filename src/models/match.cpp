@@ -78,7 +78,8 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
   const Model& model = *loaded.model;
   const FileNames file_name(files, family);
   auto slices = expand(names_of(family, files)(model.spec()), model.parameters());
-  // A folder may use transformers' names in memory (fused experts, renamed layers).
+  // A folder may have the family's other names: those of transformers in memory (fused experts, renamed
+  // layers), or of its older versions.
   const auto missing = [&](const std::vector<NamedSlice>& list) {
     return std::any_of(list.begin(), list.end(), [&](const NamedSlice& s) {
       return !s.parameters[0]->optional && !files.has(file_name(s.tensor_name));

@@ -1,4 +1,4 @@
-// The table of all families, and the families that other programs add.
+// The table of makar's families, and the families added by programs that use makar as a library.
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "models/add_family.h"

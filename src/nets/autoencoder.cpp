@@ -130,8 +130,8 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
   MAKAR_TRY(net.kind_, parse_code_kind(o.kind, "`kind`"));
   net.code_ = o.code, net.height_ = data.height, net.columns_ = data.columns, net.words_ = data.words;
   MlpSpec encoder, decoder;
-  MAKAR_TRY(encoder.unit, parse_unit(o.activation, "`activation`"));
-  decoder.unit = encoder.unit;
+  MAKAR_TRY(encoder.activation, parse_activation(o.activation, "`activation`"));
+  decoder.activation = encoder.activation;
   MAKAR_TRY(const std::vector<int64_t> hidden, parse_widths(o.hidden, "`hidden`"));
   const auto width = static_cast<int64_t>(data.width);
   encoder.widths = {width}, decoder.widths = {o.code};
@@ -142,7 +142,7 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
   MAKAR_CHECK_OK(check(encoder, "`hidden`"));
   MAKAR_CHECK_OK(check(decoder, "`code`"));
   net.encoder_ = Mlp(net.set_, "encoder", encoder), net.decoder_ = Mlp(net.set_, "decoder", decoder);
-  initialize(net.set_, encoder.unit, static_cast<uint64_t>(o.training.seed));
+  initialize(net.set_, encoder.activation, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
   const auto measure = [&](const EpochResult& r) -> Result<bool> {
     CodeEpoch e{r.epoch, r.loss, 0};

@@ -96,7 +96,7 @@ Tensor ConvDiscriminator::operator()(Context& ctx, const Tensor& x) {
     if (i > 0)  // rows of channels as images
       h = ops::fold(ctx, h, {rows, channels, height, width}, 1, 1);
     h = down_[i](ctx, ops::unfold(ctx, h, kKernel, kStride, kPadding));
-    h = ops::dropout(ctx, apply_unit(ctx, h, UnitKind::kLeakyRelu), spec_.dropout);
+    h = ops::dropout(ctx, apply_activation(ctx, h, HiddenActivation::kLeakyRelu), spec_.dropout);
     height /= 2, width /= 2, channels = spec_.channels[i];
   }
   return last_(ctx, ops::reshape(ctx, h, {rows, height * width * channels}));

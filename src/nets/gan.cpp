@@ -39,7 +39,7 @@ double mean_probability(const Tensor& logits) {
 // Weights with a deviation of 0.02 (Radford et al., 2016): the first images are grey. Larger weights give
 // noise that the discriminator recognises at once and that takes the generator thousands of steps to unlearn.
 void initialize_small(ParameterSet& set, uint64_t seed) {
-  initialize(set, UnitKind::kRelu, seed);
+  initialize(set, HiddenActivation::kRelu, seed);
   uint64_t stream = 0;
   for (const auto& p : set.all()) {
     const Rng rng(seed, Purpose::kInit, ++stream);
@@ -69,8 +69,8 @@ Result<GanSpecs> specs_of(const GanOptions& o, int64_t height, int64_t columns) 
   GanSpecs out;
   out.conv_generator = {height, columns, up, o.code, 0};
   out.conv_discriminator = {height, columns, down, 0, dropout};
-  out.generator = {up, UnitKind::kRelu, true, 0};
-  out.discriminator = {down, UnitKind::kLeakyRelu, false, dropout};
+  out.generator = {up, HiddenActivation::kRelu, true, 0};
+  out.discriminator = {down, HiddenActivation::kLeakyRelu, false, dropout};
   auto &g = out.generator.widths, &d = out.discriminator.widths;
   g.insert(g.begin(), o.code), g.push_back(height * columns);
   d.insert(d.begin(), height * columns), d.push_back(1);

@@ -15,7 +15,7 @@ namespace {
 
 using ops::Activation;
 
-const std::vector<std::string>& unit_names() {
+const std::vector<std::string>& activation_names() {
   static const std::vector<std::string> kNames = {"relu", "leaky-relu", "tanh", "sigmoid", "gelu", "silu"};
   return kNames;
 }
@@ -25,27 +25,27 @@ constexpr size_t kMaxHiddenLayers = 64;
 
 }  // namespace
 
-Result<UnitKind> parse_unit(const std::string& text, const std::string& place) {
-  for (size_t i = 0; i < unit_names().size(); ++i)
-    if (unit_names()[i] == text) return static_cast<UnitKind>(i);
+Result<HiddenActivation> parse_activation(const std::string& text, const std::string& place) {
+  for (size_t i = 0; i < activation_names().size(); ++i)
+    if (activation_names()[i] == text) return static_cast<HiddenActivation>(i);
   return error_at(place, "unknown activation '{}'{}; expected one of: {}", text,
-                  did_you_mean(text, unit_names()), fmt::join(unit_names(), ", "));
+                  did_you_mean(text, activation_names()), fmt::join(activation_names(), ", "));
 }
 
-Tensor apply_unit(Context& ctx, const Tensor& x, UnitKind kind) {
+Tensor apply_activation(Context& ctx, const Tensor& x, HiddenActivation kind) {
   switch (kind) {
-    case UnitKind::kRelu:
+    case HiddenActivation::kRelu:
       return ops::activate(ctx, x, Activation::kRelu);
-    case UnitKind::kLeakyRelu:  // 0.2 x + 0.8 relu(x)
+    case HiddenActivation::kLeakyRelu:  // 0.2 x + 0.8 relu(x)
       return ops::add(ctx, ops::scale(ctx, x, 0.2f),
                       ops::scale(ctx, ops::activate(ctx, x, Activation::kRelu), 0.8f));
-    case UnitKind::kTanh:
+    case HiddenActivation::kTanh:
       return ops::activate(ctx, x, Activation::kTanh);
-    case UnitKind::kSigmoid:
+    case HiddenActivation::kSigmoid:
       return ops::activate(ctx, x, Activation::kSigmoid);
-    case UnitKind::kGelu:
+    case HiddenActivation::kGelu:
       return ops::activate(ctx, x, Activation::kGelu);
-    case UnitKind::kSilu:
+    case HiddenActivation::kSilu:
       break;
   }
   return ops::activate(ctx, x, Activation::kSilu);
@@ -78,7 +78,7 @@ Status check(const MlpSpec& s, const std::string& place) {
 
 Json to_json(const MlpSpec& s) {
   return {{"widths", s.widths},
-          {"activation", unit_names()[static_cast<size_t>(s.unit)]},
+          {"activation", activation_names()[static_cast<size_t>(s.activation)]},
           {"batch_norm", s.batch_norm},
           {"dropout", s.dropout}};
 }
@@ -94,7 +94,7 @@ Result<MlpSpec> mlp_from_json(const Json& json, const std::string& place) {
     if (!w.is_number_integer()) return invalid();
     s.widths.push_back(w.get<int64_t>());
   }
-  MAKAR_TRY(s.unit, parse_unit(json["activation"].get<std::string>(), place));
+  MAKAR_TRY(s.activation, parse_activation(json["activation"].get<std::string>(), place));
   const Json norm = json.value("batch_norm", Json(false)), dropout = json.value("dropout", Json(0.0));
   if (!norm.is_boolean() || !dropout.is_number()) return invalid();
   s.batch_norm = norm.get<bool>(), s.dropout = dropout.get<float>();
@@ -120,13 +120,13 @@ Tensor Mlp::operator()(Context& ctx, const Tensor& x) {
     h = layer.linear(ctx, h);
     if (i + 1 == layers_.size()) break;
     if (layer.norm.defined()) h = layer.norm(ctx, h);
-    h = ops::dropout(ctx, apply_unit(ctx, h, spec_.unit), spec_.dropout);
+    h = ops::dropout(ctx, apply_activation(ctx, h, spec_.activation), spec_.dropout);
   }
   return h;
 }
 
-void initialize(ParameterSet& set, UnitKind unit, uint64_t seed) {
-  const bool rectifier = unit == UnitKind::kRelu || unit == UnitKind::kLeakyRelu;
+void initialize(ParameterSet& set, HiddenActivation activation, uint64_t seed) {
+  const bool rectifier = activation == HiddenActivation::kRelu || activation == HiddenActivation::kLeakyRelu;
   uint64_t stream = 0;
   for (const auto& p : set.all()) {
     const Rng rng(seed, Purpose::kInit, ++stream);

@@ -10,13 +10,13 @@
 namespace makar {
 
 // The activation of hidden units.
-enum class UnitKind { kRelu, kLeakyRelu, kTanh, kSigmoid, kGelu, kSilu };
-Result<UnitKind> parse_unit(const std::string& name, const std::string& place);
-Tensor apply_unit(Context& ctx, const Tensor& x, UnitKind kind);
+enum class HiddenActivation { kRelu, kLeakyRelu, kTanh, kSigmoid, kGelu, kSilu };
+Result<HiddenActivation> parse_activation(const std::string& name, const std::string& place);
+Tensor apply_activation(Context& ctx, const Tensor& x, HiddenActivation kind);
 
 struct MlpSpec {
   std::vector<int64_t> widths;  // of the input, the hidden layers and the output
-  UnitKind unit = UnitKind::kRelu;
+  HiddenActivation activation = HiddenActivation::kRelu;
   bool batch_norm = false;
   float dropout = 0;
 };
@@ -45,7 +45,7 @@ class Mlp {
 
 // Normal weights with variance 2 / inputs for rectifiers (He et al., 2015), 2 / (inputs + outputs) otherwise
 // (Glorot and Bengio, 2010); zero biases.
-void initialize(ParameterSet& set, UnitKind unit, uint64_t seed);
+void initialize(ParameterSet& set, HiddenActivation activation, uint64_t seed);
 
 // A folder with net.json and model.safetensors.
 Status save_net(const std::string& folder, const Json& description, const ParameterSet& set);

@@ -50,7 +50,7 @@ Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, cons
   net.context_ = o.context, net.width_ = o.width, net.hidden_ = o.hidden;
   net.vocabulary_ = WordVocabulary::count(sentences, o.min_count, static_cast<size_t>(o.max_words));
   net.declare();
-  initialize(net.set_, UnitKind::kTanh, static_cast<uint64_t>(o.training.seed));
+  initialize(net.set_, HiddenActivation::kTanh, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
   Windows windows;
   for (const std::string& s : sentences) windows.add(net.vocabulary_.ids(s), o.context);

@@ -72,11 +72,11 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all_rows,
   MAKAR_TRY(spec.widths, parse_widths(o.hidden, "`hidden`"));
   spec.widths.insert(spec.widths.begin(), static_cast<int64_t>(data.width));
   spec.widths.push_back(classes ? static_cast<int64_t>(net.encoder_.classes().size()) : 1);
-  MAKAR_TRY(spec.unit, parse_unit(o.activation, "`activation`"));
+  MAKAR_TRY(spec.activation, parse_activation(o.activation, "`activation`"));
   spec.batch_norm = o.batch_norm, spec.dropout = static_cast<float>(o.dropout);
   MAKAR_CHECK_OK(check(spec, "`hidden`"));
   net.net_ = Mlp(net.set_, "net", spec);
-  initialize(net.set_, spec.unit, static_cast<uint64_t>(o.training.seed));
+  initialize(net.set_, spec.activation, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
 
   const auto measure = [&](const EncodedRows& d, TabularEpoch& e) {

@@ -108,7 +108,7 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
   net.filters_ = o.filters, net.windows_ = o.windows, net.max_text_words_ = o.max_text_words;
   net.dropout_ = static_cast<float>(o.dropout);
   net.declare();
-  initialize(net.set_, UnitKind::kRelu, static_cast<uint64_t>(o.training.seed));
+  initialize(net.set_, HiddenActivation::kRelu, static_cast<uint64_t>(o.training.seed));
   for (int64_t i = 0; i < net.table_->value.count(); ++i)  // word vectors: uniform in [-.25, .25]
     net.table_->value.f32()[i] =
         0.5f *

@@ -14,7 +14,7 @@ namespace {
 class RatingWriter {
  public:
   RatingWriter(const ConversationEncoder& encoder, SpoolOf<RatedAnswer>& to) : encoder_(encoder), to_(to) {}
-  Status add(const RatedRecord& record) {
+  Status add(const LabelledRecord& record) {
     MAKAR_CHECK_OK(encode_answer(encoder_, record.prompt, record.answer));
     if (!first_)
       first_ = record;
@@ -26,7 +26,7 @@ class RatingWriter {
   Status finish() { return first_ ? store(*first_, last_) : Status(Done{}); }
 
  private:
-  Status store(const RatedRecord& record, const Json& other) {
+  Status store(const LabelledRecord& record, const Json& other) {
     MAKAR_TRY(MaskedTokens own, encode_answer(encoder_, record.prompt, record.answer));
     // If truncation leaves no token of the other answer, the record's own answer is used.
     auto mismatched = encode_answer(encoder_, record.prompt, other);
@@ -35,17 +35,17 @@ class RatingWriter {
   }
   const ConversationEncoder& encoder_;
   SpoolOf<RatedAnswer>& to_;
-  std::optional<RatedRecord> first_;
+  std::optional<LabelledRecord> first_;
   Json last_;
 };
 
-Result<std::vector<RatedRecord>> ratings_of(const Json& record) {
+Result<std::vector<LabelledRecord>> ratings_of(const Json& record) {
   if (!field(record, {"chosen"}) || !field(record, {"rejected"})) {
-    MAKAR_TRY(RatedRecord rated, to_rating(record));
-    return std::vector<RatedRecord>{std::move(rated)};
+    MAKAR_TRY(LabelledRecord rated, to_labelled(record));
+    return std::vector<LabelledRecord>{std::move(rated)};
   }
   MAKAR_TRY(PreferenceRecord pair, to_preference(record));
-  return std::vector<RatedRecord>{{pair.prompt, pair.chosen, true}, {pair.prompt, pair.rejected, false}};
+  return std::vector<LabelledRecord>{{pair.prompt, pair.chosen, true}, {pair.prompt, pair.rejected, false}};
 }
 
 Status read_ratings(const DataPath& path, const ConversationEncoder& encoder, ValidationSplit& split,
@@ -65,7 +65,7 @@ Status read_ratings(const DataPath& path, const ConversationEncoder& encoder, Va
       continue;
     }
     const bool held_out = split.selects(dump(ratings->front().prompt));
-    for (const RatedRecord& rating : *ratings)
+    for (const LabelledRecord& rating : *ratings)
       if (const Status added = (held_out ? validation : train).add(rating); !added.ok())
         reader.bad().add(record.place(), added.error().message);
   }

@@ -24,7 +24,7 @@ struct Ratings {
   SpoolOf<RatedAnswer> train, validation;
   BadRecords bad;  // of the file read last
 };
-// Reads the records that to_rating() reads; a preference record counts as one good and one bad answer.
+// Reads the records that to_labelled() reads; a preference record counts as one good and one bad answer.
 Result<Ratings> open_ratings(const DatasetOptions& options, const ConversationEncoder& encoder,
                              Json& identity);
 

@@ -66,7 +66,7 @@ std::string PairCalibration::svg() const {
   Curve measured{"measured", {}, {}}, perfect{"perfectly calibrated", {0.5, 1}, {0.5, 1}};
   for (size_t b = 0; b < kBins; ++b)
     if (pairs[b] > 0) measured.add(confidence[b] / pairs[b], correct[b] / pairs[b]);
-  return svg_chart("accuracy by the probability that the scores give to the preferred answer",
+  return svg_chart("accuracy by the probability that the scores give to the answer with the higher score",
                    {measured, perfect}, XAxis::kNumbers);
 }
 

@@ -62,9 +62,9 @@ def start(s, text, endpoint="/v1/chat/completions", **more):
 
 
 def wait(s, batch, *statuses):
-    """The batch, as soon as it has one of these statuses or has ended."""
+    """The batch, as soon as it has one of these statuses; without statuses, as soon as it has ended."""
     path, ended = "/v1/batches/" + batch["id"], ("completed", "failed", "cancelled", "expired")
-    check(wait_until(lambda: get(s, path)[1]["status"] in (statuses or ended), 300 * PATIENCE, 0.02), f"a batch that does not end: {batch}")
+    check(wait_until(lambda: get(s, path)[1]["status"] in (statuses or ended), 300 * PATIENCE, 0.02), f"a batch that does not reach {statuses or ended}: {batch}")
     return get(s, path)[1]
 
 
@@ -235,8 +235,8 @@ def check_restart(makar, root):
     check(done["status"] == "completed" and done["request_counts"] == {"total": count, "completed": count, "failed": 0},
           f"after restarts: {done}")
     check(sorted(a["custom_id"] for a in answers) == sorted(f"line-{i}" for i in range(count)), "each line once")
-    seventh = next(a for a in answers if a["custom_id"] == "line-7")
-    check(seventh["response"]["body"]["choices"] == expected, "a line gets the text of an undisturbed request")
+    line_7 = next(a for a in answers if a["custom_id"] == "line-7")
+    check(line_7["response"]["body"]["choices"] == expected, "a line gets the text of an undisturbed request")
     check(get(s, "/v1/files/" + batch["input_file_id"])[0] == 200, "files are kept")
     # Two servers do not share a folder.
     try:

@@ -123,13 +123,13 @@ TEST(Reward, PaddingDoesNotEndAnswers) {
   }
 }
 
-TEST(RankedRecord, ReadsRatings) {
+TEST(RankedRecord, ReadsLabels) {
   const Json user = {{"role", "user"}, {"content", "Why?"}},
              answer = {{"role", "assistant"}, {"content", "So."}};
   for (const Json& form : {Json{{"prompt", "Why?"}, {"completion", "So."}, {"label", true}},
                            Json{{"prompt", {user}}, {"completion", {answer}}, {"label", 1}},
                            Json{{"messages", {user, answer}}, {"label", true}}}) {
-    const auto rating = to_rating(form);
+    const auto rating = to_labelled(form);
     ASSERT_TRUE(rating.ok()) << form << rating.error().text();
     EXPECT_EQ(rating->prompt, Json::array({user}));
     EXPECT_EQ(rating->answer, Json::array({answer}));
@@ -139,7 +139,7 @@ TEST(RankedRecord, ReadsRatings) {
        {Json{{"prompt", "Why?"}, {"completion", "So."}}, Json{{"messages", {user}}, {"label", true}},
         Json{{"prompt", "Why?"}, {"completion", "So."}, {"label", 2}},
         Json{{"completion", "So."}, {"label", false}}})
-    EXPECT_FALSE(to_rating(form).ok()) << form;
+    EXPECT_FALSE(to_labelled(form).ok()) << form;
 }
 
 }  // namespace

@@ -9,7 +9,9 @@
 namespace makar {
 namespace {
 
-constexpr size_t kBuckets = 1024, kMaxSortedKeys = 192;  // up to kMaxSortedKeys keys are sorted
+// So many keys or fewer are sorted at once; more are narrowed by buckets first, where that is possible.
+constexpr size_t kSortedKeys = 192;
+constexpr size_t kBuckets = 1024;
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
 float block_max(const float* x) {
@@ -35,7 +37,8 @@ Rank sort_and_find(Search& s) {
   std::sort(s.remaining.begin(), s.remaining.end(),
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
   double sum = 0;
-  uint32_t last = s.remaining.front();  // with weight; the result if rounding keeps the sum below the target
+  // The last key with weight: the result if rounding keeps the sum below the target.
+  uint32_t last = s.remaining.front();
   for (const uint32_t index : s.remaining) {
     sum += s.weight(index);
     if (s.weight(index) > 0) last = index;
@@ -102,12 +105,12 @@ bool narrow(Search& s, const Buckets& buckets) {
 
 Rank find_rank(Search s, const Extremes& e) {
   const Buckets first(e.low, e.high);
-  bool smaller = s.keys.size() > kMaxSortedKeys && first.useful() && narrow_all(s, first);
+  bool smaller = s.keys.size() > kSortedKeys && first.useful() && narrow_all(s, first);
   if (!smaller) {
     s.remaining.resize(s.keys.size());
     std::iota(s.remaining.begin(), s.remaining.end(), 0u);
   }
-  while (smaller && s.remaining.size() > kMaxSortedKeys) {
+  while (smaller && s.remaining.size() > kSortedKeys) {
     float low = kInfinity, high = -kInfinity;
     for (const uint32_t i : s.remaining) low = std::min(low, s.keys[i]), high = std::max(high, s.keys[i]);
     const Buckets next(low, high);
@@ -166,7 +169,7 @@ size_t index_of_share(std::span<const float> weights, double share) {
   double left = share * total;
   size_t b = 0;
   while (b + 1 < blocks && left >= sums[b]) left -= sums[b++];
-  size_t last = 0;  // with weight; the result if rounding keeps the sum too small
+  size_t last = 0;  // the last index with weight: the result if rounding keeps the sum too small
   for (size_t i = b * kBlock; i < weights.size(); ++i) {
     if (weights[i] > 0) last = i;
     if ((left -= weights[i]) < 0) return i;

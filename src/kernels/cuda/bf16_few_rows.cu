@@ -1,5 +1,5 @@
-// Products of few rows with packed weights, as in decoding: a block processes 16 weight rows and all rows of A, and copies
-// stages of k into a ring in shared memory. Sums run along k in steps of 16 from zero, as in bf16_product.cu, so the
+// Products of few rows with packed weights, as in decoding: a block processes tiles of 16 weight rows with all rows of A, and
+// copies stages of k into a ring in shared memory. Sums run along k in steps of 16 from zero, as in bf16_product.cu, so the
 // bits do not depend on the number of rows.
 #include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/cuda_device.cuh"
@@ -90,13 +90,13 @@ __global__ void __launch_bounds__(kThreadsPerBlock) few_rows_kernel(const __grid
     const uint32_t weights = stage(s), rows = weights + kTileRows * kRowBytes;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      uint32_t a[8][4], b[4][4];
+      uint32_t w[8][4], x[4][4];  // fragments of the weights and of A
 #pragma unroll
-      for (int i = 0; i < 8; ++i) load_matrices(a[i], chunk_address(weights, lane % 16, half * 16 + 2 * i + lane / 16));
+      for (int i = 0; i < 8; ++i) load_matrices(w[i], chunk_address(weights, lane % 16, half * 16 + 2 * i + lane / 16));
 #pragma unroll
-      for (int i = 0; i < 4; ++i) load_matrices(b[i], chunk_address(rows, warp * 8 + lane % 8, half * 16 + 4 * i + lane / 8));
+      for (int i = 0; i < 4; ++i) load_matrices(x[i], chunk_address(rows, warp * 8 + lane % 8, half * 16 + 4 * i + lane / 8));
 #pragma unroll
-      for (int i = 0; i < 8; ++i) mma(d, a[i], b[i / 2][i % 2 * 2], b[i / 2][i % 2 * 2 + 1]);
+      for (int i = 0; i < 8; ++i) mma(d, w[i], x[i / 2][i % 2 * 2], x[i / 2][i % 2 * 2 + 1]);
     }
     if ((s + 1) % steps != 0) continue;
     int tile = static_cast<int>(blockIdx.x) + s / steps * static_cast<int>(gridDim.x);

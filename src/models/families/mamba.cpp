@@ -47,7 +47,7 @@ Result<ModelSpec> read_mamba(const Config& config) {
   return r.finish(m);
 }
 
-// True if time_step_limit is other than 0 and infinity, in any spelling.
+// True if time_step_limit is not [0, infinity]. Files write infinity as a string, null or a huge number.
 bool mamba_limits_steps(const Json& config) {
   const auto it = config.find("time_step_limit");
   if (it == config.end() || !it->is_array() || it->size() != 2) return false;

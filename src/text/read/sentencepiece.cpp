@@ -59,7 +59,8 @@ Json unigram(const SentencePieceModel& model, int unknown) {
     if (piece.type == SentencePieceModel::kNormal)
       best = best == 0 ? piece.score : std::max(best, piece.score);
   for (const Piece& piece : model.pieces) {
-    // A user-defined piece always wins over any segmentation of it.
+    // User-defined pieces are also added tokens, which are matched before the model runs, so their score
+    // rarely matters: the best score per byte, minus 0.1.
     const double score = piece.type == SentencePieceModel::kUserDefined
                              ? static_cast<double>(piece.text.size()) * best - 0.1
                              : static_cast<double>(piece.score);

@@ -1,4 +1,5 @@
-// Four floats: loads from every storage type, the 4 x 4 transpose used for packing, sums of rows.
+// Four floats: loads from f32, f16 and bf16, stores, products, sums, and the 4 x 4 transpose used for
+// packing.
 #pragma once
 #include <cstdint>
 
