@@ -21,9 +21,10 @@ struct AnswerDraft {
   double score = 0;         // the mean of groundedness and quality
 };
 struct DraftedAnswer {
-  AnswerWithSources answer;         // if no draft is safe, `answered` is false and the text is kNothingSafe
+  AnswerWithSources answer;         // `answered` is false with text kNothingSafe if no safe draft has text
   std::vector<AnswerDraft> drafts;  // in the order of generation
-  int64_t chosen = -1;  // index in `drafts`, the first of equal scores; -1: no safe draft, or no sources
+  int64_t chosen =
+      -1;  // index in `drafts`, the first of equal scores; -1: no safe draft has text, or no sources
 };
 
 constexpr const char* kNothingSafe = "No safe answer was found.";
