@@ -23,8 +23,8 @@ struct AnswerDraft {
 struct DraftedAnswer {
   AnswerWithSources answer;         // `answered` is false with text kNothingSafe if no safe draft has text
   std::vector<AnswerDraft> drafts;  // in the order of generation
-  int64_t chosen =
-      -1;  // index in `drafts`, the first of equal scores; -1: no safe draft has text, or no sources
+  // Index in `drafts`, the first of equal scores; -1: no safe draft has text, or there are no sources.
+  int64_t chosen = -1;
 };
 
 constexpr const char* kNothingSafe = "No safe answer was found.";
