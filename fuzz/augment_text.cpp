@@ -1,5 +1,5 @@
-// Any bytes through every augmentation that needs no model (selected by the first byte; the second is its
-// rate): no crash, bounded output, the same result twice.
+// Any bytes through every augmentation that needs no model, WordNet or vectors (selected by the first byte;
+// the second is its rate): no crash, bounded output, the same result twice.
 #include "augment/augment.h"
 #include "target.h"
 

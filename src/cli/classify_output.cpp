@@ -129,7 +129,7 @@ int evaluate(const ClassifyOutput& o, const ClassLabels& labels, const LabelThre
     const bool pair = text_pair_fields(record.value).first != nullptr;
     const bool unlabelled = !labels.names.empty() && is_unlabelled_pair(record.value);
     if (!label || label->is_structured() || (!pair && !text_field(record.value)))
-      reader->bad().add_once(record.place(), unknown_fields(record.value, {Schema::kTextLabel}));
+      reader->bad().add_once(record.place(), unexpected_schema_message(record.value, {Schema::kTextLabel}));
     else if (unlabelled)
       reader->bad().add_once(record.place(), "the annotators did not agree on a label");
     else

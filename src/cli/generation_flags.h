@@ -43,7 +43,8 @@ struct GenerationFlags {
   Status open_embedder(Device& device);
 };
 
-// Options that were given but have no effect, each with the reason: "--top-k has no effect at temperature 0".
+// Options that were given but have no effect, each with the reason: "--draft-max has no effect:
+// nothing is drafted; set --model-draft or --lookup".
 std::vector<std::string> ineffective_options(const Options& options, const GenerationFlags& flags);
 
 // "bleu", "chrf", "rouge-l", "f1" or "embedding".

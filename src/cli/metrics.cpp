@@ -60,7 +60,7 @@ constexpr MetricCommand kMetrics[] = {
     {"precision", "relevant share of the list; precision@5", run_ranking_metric, kRetrieval},
     {"recall", "share of the relevant documents found; recall@100", run_ranking_metric, kRetrieval},
     {"hit-rate", "share of queries with a relevant document; hit-rate@1", run_ranking_metric, kRetrieval},
-    {"win-rate", "wins and half of the ties of comparisons", run_win_metric, kPrograms},
+    {"win-rate", "share of comparisons won; a tie counts half", run_win_metric, kPrograms},
     {"pass", "probability that one of k samples passes; pass@10", run_pass_metric, kPrograms},
     {"fairness", "demographic parity, equal opportunity, equalized odds", run_fairness_metric, kFairness},
     {"representation", "how often each group occurs (--group alone)", run_representation_metric, kFairness},

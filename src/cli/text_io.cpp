@@ -42,6 +42,7 @@ Status each_line_batch(const std::vector<std::string>& files,
   for (const std::string& name : names) {
     const int file = name == "-" ? 0 : ::open(name.c_str(), O_RDONLY | O_CLOEXEC);
     if (file < 0) return error_of(Error::Kind::kNotFound, name, "cannot be opened: {}", std::strerror(errno));
+    const size_t first_of_file = number;
     std::string buffer;
     std::vector<std::string_view> lines;
     Status status = Done{};
@@ -69,8 +70,8 @@ Status each_line_batch(const std::vector<std::string>& files,
       if (!lines.empty() && !f(lines, number)) break;
       number += lines.size();
       if (buffer.size() - done >= Tokenizer::kTextLimit) {
-        status = error_of(Error::Kind::kLimit, fmt::format("{}: line {}", name, number),
-                          "has more than {} bytes; split it", Tokenizer::kTextLimit);
+        status = error_of(Error::Kind::kLimit, fmt::format("{}: line {}", name, number - first_of_file + 1),
+                          "has more than {} bytes; split it", Tokenizer::kTextLimit - 1);
         break;
       }
       buffer.erase(0, done);
@@ -90,7 +91,7 @@ Result<std::string> read_whole(const std::vector<std::string>& files) {
       if (got == 0) return text;
       if (text.size() >= Tokenizer::kTextLimit)
         return error_of(Error::Kind::kLimit, "standard input",
-                        "has more than {} bytes; split it into smaller inputs", Tokenizer::kTextLimit);
+                        "has more than {} bytes; split it into smaller inputs", Tokenizer::kTextLimit - 1);
     }
   }
   for (const std::string& file : files) {

@@ -10,8 +10,8 @@
 namespace makar {
 
 // Calls f with each batch of complete lines as soon as they arrive from the files, or from standard input
-// when there are none; `first` is the number of the first line, from 1. Lines end in \n or \r\n; f returns
-// false to stop.
+// when there are none; `first` is the number of the first line, counted from 1 over all files. Lines end in
+// \n or \r\n; f returns false to stop.
 Status each_line_batch(
     const std::vector<std::string>& files,
     const std::function<bool(const std::vector<std::string_view>& lines, size_t first)>& f);

@@ -18,10 +18,10 @@ struct BandKey {
   uint32_t document, unused = 0;
 };
 
-// h -> a h + b modulo 2^32, a odd: one permutation of 32-bit numbers per entry.
-struct Permutations {
+// One hash function of 32-bit numbers per entry: h -> (a h + b modulo 2^32) xor (h >> 15), a odd.
+struct HashFunctions {
   std::array<uint32_t, kSignatureSize> a, b;
-  Permutations() {
+  HashFunctions() {
     const Rng rng(20261117, Purpose::kInit);
     for (size_t i = 0; i < kSignatureSize; ++i) a[i] = rng.bits(i)[0] | 1, b[i] = rng.bits(i)[1];
   }
@@ -54,14 +54,14 @@ std::vector<uint64_t> shingles(std::string_view text) {
 }
 
 Signature minhash(std::string_view text) {
-  static const Permutations kPermutations;
+  static const HashFunctions kFunctions;
   Signature out;
   out.fill(~uint32_t{0});
   for (const uint64_t shingle : shingles(text)) {
-    // Permutations of the high half, which depends on all bits of the shingle.
+    // The functions hash the high half of a product, which depends on all bits of the shingle.
     const auto h = static_cast<uint32_t>(fold_multiply(shingle, 0x9E3779B97F4A7C15u) >> 32);
     for (size_t i = 0; i < kSignatureSize; ++i)
-      out[i] = std::min(out[i], (h * kPermutations.a[i] + kPermutations.b[i]) ^ (h >> 15));
+      out[i] = std::min(out[i], (h * kFunctions.a[i] + kFunctions.b[i]) ^ (h >> 15));
   }
   return out;
 }
@@ -108,7 +108,7 @@ Status NearDuplicates::add(const Signature& s) {
 }
 
 Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold, const Exact& exact) {
-  constexpr double kUnsureMargin = 0.15;  // over four standard errors of an estimate by 128 entries
+  constexpr double kUnsureMargin = 0.15;  // over three standard errors of an estimate by 128 entries
   MAKAR_CHECK_OK(signatures_.map());
   const auto signatures = signatures_.as<const Signature>();
   std::vector<uint32_t> parent(count_);

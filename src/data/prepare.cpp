@@ -174,7 +174,7 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
       if (schema)
         reader.bad().add(record.place(), "the record has no text");
       else
-        reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kText}));
+        reader.bad().add_once(record.place(), unexpected_schema_message(record.value, {Schema::kText}));
       continue;
     }
     if (counts.schema.empty()) counts.schema = name(*schema);

@@ -150,7 +150,7 @@ std::string field_names(const Json& record) {
   return out;
 }
 
-std::string unknown_fields(const Json& record, std::initializer_list<Schema> expected) {
+std::string unexpected_schema_message(const Json& record, std::initializer_list<Schema> expected) {
   std::string expected_fields, example;
   for (const Row& row : kRows)
     if (std::find(expected.begin(), expected.end(), row.schema) != expected.end()) {

@@ -15,19 +15,19 @@ enum class Schema {
   kShareGpt,            // {"conversations": [{"from", "value"}]}
   kAlpaca,              // {"instruction", "input", "output"}
   kPromptCompletion,    // {"prompt", "completion"}
-  kPreference,          // {"prompt", "chosen", "rejected"}; the prompt may be part of the two
+  kPreference,          // {"prompt", "chosen", "rejected"}; the prompt may be inside chosen and rejected
   kRanked,              // {"prompt", "answers", "ranks"}: several answers, rank 0 is the best
   kLabelledCompletion,  // {"prompt", "completion", "label"}
   kPrompt,              // {"prompt"}, optionally with a reference answer
   kTextLabel,           // {"text", "label"}
   kTokenLabels,         // {"tokens", "ner_tags"}
   kQuestion,            // {"context", "question", "answers"}: SQuAD
-  kTriplet,             // {"anchor", "positive", "negative"}
+  kTriplet,             // {"anchor", "positive"}, optionally with "negative"
   kSourceTarget,        // {"source", "target"}
 };
 
 std::string name(Schema schema);
-std::optional<Schema> schema_named(const std::string& name);  // by name(), or Axolotl's name
+std::optional<Schema> schema_named(const std::string& name);  // by name(), or by an alias such as Axolotl's
 std::vector<std::string> schema_names();
 
 // Detects the schema from the fields of one record; nullopt if none matches.
@@ -36,7 +36,7 @@ std::optional<Schema> detect_schema(const Json& record);
 std::string field_names(const Json& record);
 // The message for a record of an unexpected schema: its fields, the fields of the expected schemas, and how
 // to map columns.
-std::string unknown_fields(const Json& record, std::initializer_list<Schema> expected);
+std::string unexpected_schema_message(const Json& record, std::initializer_list<Schema> expected);
 // Whether any schema has a field of this name; for table headers and columns of --datasets.
 bool is_field_name(const std::string& name);
 

@@ -20,7 +20,7 @@ struct FeatureOptions {
 };
 
 // tf-idf with smoothed idf, ln((1 + texts) / (1 + texts with the feature)) + 1, scaled to length 1, as
-// scikit-learn's TfidfVectorizer. Words are lower case; punctuation is split off.
+// scikit-learn's TfidfVectorizer. Unlike there, punctuation marks are words too. Words are lower case.
 class TextFeatures {
  public:
   static TextFeatures learn(const std::vector<std::string>& texts, const FeatureOptions& options);

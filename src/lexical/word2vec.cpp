@@ -57,9 +57,10 @@ std::vector<HuffmanPath> huffman_paths(const std::vector<uint64_t>& counts) {
 namespace {
 
 constexpr uint64_t kChunkWords = 1000;  // words that are learned in order
-// The chunks of a round are learned in parallel: one per kWordsPerParallelChunk words of the text, so that a
-// small text is learned in order.
+// A round is the chunks that are learned in parallel. A text of n words has n / kWordsPerParallelChunk chunks
+// per round, at least 1 and at most kMaxParallelChunks; with 1, the text is learned in order.
 constexpr uint64_t kWordsPerParallelChunk = 100'000, kMaxParallelChunks = 8;
+constexpr uint32_t kRowParts = 8;     // parts of the rows that get the changes of a round in parallel
 constexpr float kStepPerRate = 0.1f;  // how far one use moves a row, in units of the learning rate (share_of)
 
 Word2VecShared prepare(const WordStream& text, const Word2VecOptions& o) {
@@ -164,14 +165,13 @@ class Trainer {
       });
       // Each part of the rows gets the changes of all chunks in their order.
       const float step = kStepPerRate * rate_at(from);
-      pool_.run(kMaxParallelChunks, [&](int64_t part) {
+      pool_.run(kRowParts, [&](int64_t part) {
         const auto p = static_cast<uint32_t>(part);
         add_changes(
-            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, step, p,
-            kMaxParallelChunks);
+            learners, count, [](auto& l) -> PrivateRows& { return l.in; }, in_, in_uses, step, p, kRowParts);
         add_changes(
             learners, count, [](auto& l) -> PrivateRows& { return l.out; }, out_, out_uses, step, p,
-            kMaxParallelChunks);
+            kRowParts);
       });
       for (uint64_t i = 0; i < count; ++i)
         learners[i]->in.clear(), learners[i]->out.clear(), add_loss(*learners[i]);
@@ -179,6 +179,7 @@ class Trainer {
     }
   }
 
+  // Updates of rows take no lock; the mutex is for the sums of report().
   void train_without_locks() {
     std::atomic<uint64_t> next = 0;
     std::mutex mutex;

@@ -15,11 +15,12 @@ struct RopeOptions {
   bool interleaved = false;
   RopeScaling scaling = RopeScaling::kNone;
   double factor = 1.0;
-  int64_t original_positions = 0;                                 // context length of the original training
-  double low_freq_factor = 1.0, high_freq_factor = 4.0;           // llama3
-  double beta_fast = 32.0, beta_slow = 1.0;                       // yarn
-  double attention_factor = 0.0, mscale = 0.0, mscale_all = 0.0;  // yarn, the first also longrope; 0: default
-  bool truncate = true;                                           // yarn
+  int64_t original_positions = 0;                        // context length of the original training
+  double low_freq_factor = 1.0, high_freq_factor = 4.0;  // llama3
+  double beta_fast = 32.0, beta_slow = 1.0;              // yarn
+  double attention_factor = 0.0;                         // yarn, longrope; 0: computed from the other options
+  double mscale = 0.0, mscale_all = 0.0;                 // yarn; used if both are above 0
+  bool truncate = true;                                  // yarn
   // longrope: divisors of the frequencies for sequences within the original context, and for longer ones
   std::vector<double> short_factors, long_factors;
   bool operator==(const RopeOptions&) const = default;

@@ -38,7 +38,7 @@ struct AnswerSentence {
   std::vector<Citation> citations;  // the best passage first, then those the model named as [1]
 };
 struct AnswerWithSources {
-  bool answered = false;  // false: nothing relevant was found, and no model ran
+  bool answered = false;  // false: nothing relevant was found and no model ran, or no safe draft has text
   std::string text;
   std::vector<SearchHit> sources;  // that the prompt contains, in its order
   std::vector<AnswerSentence> sentences;

@@ -3,7 +3,7 @@
 namespace makar {
 
 Result<int64_t> choose_draft(const std::string& question, const std::vector<SearchHit>& sources,
-                             const Analyzer& analyzer, double grounded, const DraftOptions& options,
+                             const Analyzer& analyzer, double min_support, const DraftOptions& options,
                              std::vector<AnswerDraft>& drafts) {
   std::vector<std::string> prompts;
   std::vector<size_t> judged;
@@ -11,7 +11,7 @@ Result<int64_t> choose_draft(const std::string& question, const std::vector<Sear
     AnswerDraft& draft = drafts[i];
     if (options.toxicity) draft.toxicity = options.toxicity(draft.text);
     draft.safe = !options.toxicity || draft.toxicity < options.threshold;
-    draft.groundedness = groundedness(check_grounding(draft.text, sources, analyzer, grounded));
+    draft.groundedness = groundedness(check_grounding(draft.text, sources, analyzer, min_support));
     if (!draft.safe || draft.text.empty()) continue;
     judged.push_back(i);
     prompts.push_back(relevance_prompt(question, draft.text));

@@ -21,24 +21,25 @@ struct AnswerDraft {
   double score = 0;         // the mean of groundedness and quality
 };
 struct DraftedAnswer {
-  AnswerWithSources answer;         // answered is false, and the text says so, if no draft is safe
+  AnswerWithSources answer;         // `answered` is false with text kNothingSafe if no safe draft has text
   std::vector<AnswerDraft> drafts;  // in the order of generation
-  int64_t chosen = -1;              // index in `drafts`; -1: none is safe. Equal scores: the first
+  // Index in `drafts`, the first of equal scores; -1: no safe draft has text, or there are no sources.
+  int64_t chosen = -1;
 };
 
 constexpr const char* kNothingSafe = "No safe answer was found.";
 
 // The sampling of `options.generation` must not be greedy, or all drafts are equal. Uses one prompt with all
-// sources that fit. Unsafe drafts are not judged.
+// sources that fit. Unsafe and empty drafts are not judged.
 Result<DraftedAnswer> answer_with_drafts(Engine& engine, const LanguageModel& language,
                                          const std::string& question, const std::vector<SearchHit>& hits,
                                          const Analyzer& analyzer, const AskOptions& options,
-                                         const DraftOptions& drafts);
+                                         const DraftOptions& drafting);
 
 // Scores the drafts and returns the index of the best safe one, or -1: the part of answer_with_drafts() after
-// generation.
+// generation. `min_support`: AskOptions::grounded.
 Result<int64_t> choose_draft(const std::string& question, const std::vector<SearchHit>& sources,
-                             const Analyzer& analyzer, double grounded, const DraftOptions& options,
+                             const Analyzer& analyzer, double min_support, const DraftOptions& options,
                              std::vector<AnswerDraft>& drafts);
 
 }  // namespace makar

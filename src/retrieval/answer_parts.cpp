@@ -1,4 +1,5 @@
-// Answers from more passages than fit the context: map-reduce and refine; questions as search queries.
+// Answers from more passages than fit the context: map-reduce and refine. Also rewrites a question as a
+// search query.
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "base/utf8.h"
@@ -41,7 +42,7 @@ class PartWriter {
     return language_.encode_chat(input);
   }
   int64_t context_length() const { return context_size(language_.spec(), engine_.options().context); }
-  int64_t tokens() const { return options_.max_new_tokens; }
+  int64_t max_new_tokens() const { return options_.max_new_tokens; }
 
   Result<std::string> write(std::vector<int64_t> prompt,
                             const std::function<bool(const std::string&)>& on_text, AnswerWithSources& out) {
@@ -105,7 +106,7 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                         reduce || i == 0 ? kFromOne : kImprove,
                         previous_answer + numbered(i + 1, fitting.front().chunk.text) + question_line);
                   },
-                  writer.context_length(), writer.tokens(), source));
+                  writer.context_length(), writer.max_new_tokens(), source));
     const bool last = !reduce && i + 1 == out.sources.size();
     MAKAR_TRY(out.text, writer.write(std::move(prompt),
                                      last ? on_text : std::function<bool(const std::string&)>(), out));
@@ -121,7 +122,7 @@ Status answer_in_parts(Engine& engine, const LanguageModel& language, const std:
                                  text += numbered(i + 1, fitting[i].chunk.text);
                                return writer.encode(kFromAnswers, text + question_line);
                              },
-                             writer.context_length(), writer.tokens(), parts));
+                             writer.context_length(), writer.max_new_tokens(), parts));
   MAKAR_TRY(out.text, writer.write(std::move(prompt), on_text, out));
   return Done{};
 }

@@ -28,11 +28,11 @@ struct SearchOptions {
   MetadataFilter filter;
 };
 
-// Fuses rankings, best first. Reciprocal rank: sum of 1 / (k + rank).
+// Fuse two rankings, sorted best first. By rank: the sum of 1 / (rrf_k + rank).
 std::vector<RankedChunk> fuse_ranks(const std::vector<RankedChunk>& a, const std::vector<RankedChunk>& b,
                                     double rrf_k);
-// Each ranking's scores are scaled to 0..1 (lowest..highest); then (1 - weight) a + weight b, where a chunk
-// that is missing from a ranking has 0 in it.
+// By score: each ranking's scores are scaled to 0..1 (lowest..highest); then (1 - weight) a + weight b, where
+// a chunk that is missing from a ranking has 0 in it.
 std::vector<RankedChunk> fuse_scores(const std::vector<RankedChunk>& a, const std::vector<RankedChunk>& b,
                                      double weight);
 

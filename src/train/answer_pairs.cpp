@@ -37,7 +37,7 @@ Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encode
     MAKAR_TRY(const bool found, reader.next(record));
     if (!found) break;
     if (!field(record.value, {"chosen"}) || !field(record.value, {"rejected"})) {
-      reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kPreference}));
+      reader.bad().add_once(record.place(), unexpected_schema_message(record.value, {Schema::kPreference}));
       continue;
     }
     const auto preference = to_preference(record.value);

@@ -36,7 +36,7 @@ Status read_triplets(const DataPath& path, const Tokenizer& tokenizer, int64_t m
       if (!status.ok())
         reader.bad().add(record.place(), status.error().message);
       else
-        reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kTriplet}));
+        reader.bad().add_once(record.place(), unexpected_schema_message(record.value, {Schema::kTriplet}));
       continue;
     }
     const bool held_out = split.selects(record.value["anchor"].get_ref<const std::string&>());

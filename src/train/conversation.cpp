@@ -159,7 +159,7 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
     const std::initializer_list<Schema> kConversations = {Schema::kMessages, Schema::kShareGpt,
                                                           Schema::kAlpaca, Schema::kPromptCompletion};
     if (!schema || std::find(kConversations.begin(), kConversations.end(), *schema) == kConversations.end()) {
-      reader.bad().add_once(record.place(), unknown_fields(record.value, kConversations));
+      reader.bad().add_once(record.place(), unexpected_schema_message(record.value, kConversations));
       continue;
     }
     if (out.schema.empty()) out.schema = name(*schema);

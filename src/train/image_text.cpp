@@ -105,7 +105,8 @@ Result<ImageText> read_record(const DataRecord& record, const std::string& type,
   } else {
     const auto schema = type.empty() ? detect_schema(record.value) : schema_named(type);
     if (!schema)
-      return error_at("", "{}", unknown_fields(record.value, {Schema::kMessages, Schema::kShareGpt}));
+      return error_at("", "{}",
+                      unexpected_schema_message(record.value, {Schema::kMessages, Schema::kShareGpt}));
     MAKAR_TRY(const Json messages, to_messages(record.value, *schema));
     MAKAR_TRY(const Json parts, messages_in_parts(messages, out.images));
     MAKAR_TRY(tokens, encoding.conversation(parts));

@@ -59,7 +59,8 @@ Status read_ratings(const DataPath& path, const ConversationEncoder& encoder, Va
     if (!ratings.ok()) {
       if (!field(record.value, {"label", "kto_tag"}))
         reader.bad().add_once(
-            record.place(), unknown_fields(record.value, {Schema::kLabelledCompletion, Schema::kPreference}));
+            record.place(),
+            unexpected_schema_message(record.value, {Schema::kLabelledCompletion, Schema::kPreference}));
       else
         reader.bad().add(record.place(), ratings.error().message);
       continue;

@@ -161,9 +161,9 @@ class LabelReader {
     const auto schema = detect_schema(record.value);
     if (!schema ||
         (*schema != Schema::kTextLabel && *schema != Schema::kTokenLabels && *schema != Schema::kQuestion))
-      return error_of(
-          Error::Kind::kUnsupported, "", "{}",
-          unknown_fields(record.value, {Schema::kTextLabel, Schema::kTokenLabels, Schema::kQuestion}));
+      return error_of(Error::Kind::kUnsupported, "", "{}",
+                      unexpected_schema_message(
+                          record.value, {Schema::kTextLabel, Schema::kTokenLabels, Schema::kQuestion}));
     const LabelKind kind = *schema == Schema::kTokenLabels ? LabelKind::kTags
                            : *schema == Schema::kQuestion  ? LabelKind::kAnswer
                            : o_.regression                 ? LabelKind::kNumber

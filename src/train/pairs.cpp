@@ -49,7 +49,8 @@ Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos,
       if (source && target)
         reader.bad().add(record.place(), "'source' and 'target' must be texts");
       else
-        reader.bad().add_once(record.place(), unknown_fields(record.value, {Schema::kSourceTarget}));
+        reader.bad().add_once(record.place(),
+                              unexpected_schema_message(record.value, {Schema::kSourceTarget}));
       continue;
     }
     TokenPair pair;

@@ -14,7 +14,7 @@ Status read_rankings(const DataPath& path, const ConversationEncoder& encoder, V
     const bool pair = field(record.value, {"chosen"}) && field(record.value, {"rejected"});
     if (!pair && !field(record.value, {"answers"})) {
       reader.bad().add_once(record.place(),
-                            unknown_fields(record.value, {Schema::kRanked, Schema::kPreference}));
+                            unexpected_schema_message(record.value, {Schema::kRanked, Schema::kPreference}));
       continue;
     }
     const auto ranking = to_ranking(record.value);

@@ -59,7 +59,7 @@ PrequantizedMatrixValues nf4(const std::string& name, const Tensor& w, bool nest
     float block_absmax = 0;
     for (int64_t i = 0; i < kBlockSize; ++i)
       block_absmax = std::max(block_absmax, std::fabs(w.f32()[r * kBlockSize + i]));
-    if (nested) {  // block_absmax is about code/128 * 0.25 + 0.25
+    if (nested) {  // block_absmax is about (code - 128) / 128 * 0.25 + 0.25
       const int code =
           std::clamp(static_cast<int>(std::lround((block_absmax - 0.25f) / 0.25f * 128)) + 128, 0, 255);
       codes.data<uint8_t>()[r] = static_cast<uint8_t>(code);
@@ -209,7 +209,8 @@ TEST_P(PrequantizedBase, LossAndGradientsEqualThoseOfDecodedWeights) {
   EXPECT_GE(gradient_count, 14);
 }
 
-// As `makar sft --adapter qlora` does it, with integer products where the base has them.
+// Loaded as in `makar sft --adapter qlora`, without `exact`: a matrix that is decoded to a block type is
+// multiplied with integer products.
 TEST_P(PrequantizedBase, AnAdapterTrainsAndReloads) {
   const LoadedModel loaded = load(prequantized_, false);
   const AdapterConfig config = attach_adapter(loaded);

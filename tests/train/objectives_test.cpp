@@ -1,4 +1,5 @@
-// Masks and targets of tasks: shares, the assistant's tokens, recipes.
+// Data of training tasks: masked tokens and targets, the assistant's tokens, stored and packed conversations,
+// the validation split, special token ids, recipes; and SQuAD's measures of answers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -153,7 +154,7 @@ TEST(Conversation, ConversationsOnDiskRoundTrip) {
   }
 }
 
-TEST(Conversation, PacksHoldEveryDocumentOnceAndNoMoreThanTheirLength) {
+TEST(Conversation, EveryDocumentIsInOnePackAndNoPackExceedsTheGivenLength) {
   std::vector<std::vector<uint32_t>> documents;
   for (size_t i = 0; i < 50; ++i) documents.emplace_back(1 + i * 7 % 20, 3);
   const TokenStore store = TokenStore::from_memory(documents, {});
