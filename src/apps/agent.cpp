@@ -68,25 +68,25 @@ class AgentRun {
 
   Result<AgentTrace> react(const std::string& question) {
     trace_.question = question;
-    MAKAR_CHECK_OK(loop("Question: " + question, -1, trace_.answer));
+    MAKAR_RETURN_IF_ERROR(loop("Question: " + question, -1, trace_.answer));
     return finish();
   }
 
   Result<AgentTrace> plan(const std::string& question) {
     trace_.question = question;
-    MAKAR_CHECK_OK(write_plan(question));
+    MAKAR_RETURN_IF_ERROR(write_plan(question));
     std::string results;
     for (size_t i = 0; i < trace_.plan.size() && !ended_; ++i) {
       std::string answer;
       const std::string prompt =
           fmt::format("Question: {}\n{}\nYour task now, and nothing else: {}", question,
                       results.empty() ? "" : "Results so far:\n" + results, trace_.plan[i]);
-      MAKAR_CHECK_OK(loop(prompt, static_cast<int64_t>(i), answer));
+      MAKAR_RETURN_IF_ERROR(loop(prompt, static_cast<int64_t>(i), answer));
       results += fmt::format("{}. {}\n{}\n", i + 1, trace_.plan[i],
                              quoted_lines(shortened(answer, kMaxTaskResultBytes)));
     }
     if (!ended_) {
-      MAKAR_CHECK_OK(
+      MAKAR_RETURN_IF_ERROR(
           loop(fmt::format("Question: {}\nResults:\n{}\nGive the answer to the question.", question, results),
                -1, trace_.answer));
     }

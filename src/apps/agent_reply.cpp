@@ -56,9 +56,9 @@ Result<AgentStep> read_json_reply(std::string_view text) {
     to = found->get<std::string>();
     return Done{};
   };
-  MAKAR_CHECK_OK(read_text("thought", step.thought));
-  MAKAR_CHECK_OK(read_text("tool", step.tool));
-  MAKAR_CHECK_OK(read_text("answer", step.answer));
+  MAKAR_RETURN_IF_ERROR(read_text("thought", step.thought));
+  MAKAR_RETURN_IF_ERROR(read_text("tool", step.tool));
+  MAKAR_RETURN_IF_ERROR(read_text("answer", step.answer));
   if (step.tool.empty() == step.answer.empty()) return error_at("reply", "{}", expected_form);
   if (!step.tool.empty()) step.input = parsed->value("input", Json::object());
   return step;

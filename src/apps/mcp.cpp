@@ -132,7 +132,7 @@ std::optional<std::string> mcp_answer(const std::string& line, const std::vector
   if (!tool) return failure(id, kBadParameters, "unknown tool " + quote(dump(name)));
   const Json input = params.value("arguments", Json::object());
   auto result = [&]() -> Result<std::string> {
-    MAKAR_CHECK_OK(check_input(tool->parameters, input));
+    MAKAR_RETURN_IF_ERROR(check_input(tool->parameters, input));
     return tool->run(input, seconds);
   }();
   const std::string text = result.ok() ? *result : result.error().text();

@@ -70,7 +70,7 @@ Result<std::shared_ptr<McpClient>> McpClient::start(const std::string& command, 
                           {"capabilities", Json::object()},
                           {"clientInfo", {{"name", "makar"}, {"version", kMakarVersion}}}},
                          seconds));
-  MAKAR_CHECK_OK(out->send({{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}}, seconds));
+  MAKAR_RETURN_IF_ERROR(out->send({{"jsonrpc", "2.0"}, {"method", "notifications/initialized"}}, seconds));
   return out;
 }
 
@@ -133,7 +133,7 @@ Result<std::string> McpClient::read_line(double seconds) {
 Result<Json> McpClient::request(const std::string& method, Json parameters, double seconds) {
   const auto deadline = deadline_after(seconds);
   const int64_t id = next_++;
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       send({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(parameters)}}, seconds));
   for (int i = 0; i < kMaxSkipped; ++i) {
     const double seconds_left = std::chrono::duration<double>(deadline - Clock::now()).count();
@@ -148,7 +148,7 @@ Result<Json> McpClient::request(const std::string& method, Json parameters, doub
         reply["result"] = Json::object();
       else
         reply["error"] = {{"code", -32601}, {"message", "not supported"}};  // method not found
-      MAKAR_CHECK_OK(send(reply, std::max(seconds_left, 0.0)));
+      MAKAR_RETURN_IF_ERROR(send(reply, std::max(seconds_left, 0.0)));
       continue;
     }
     if (message->id != Json(id)) continue;

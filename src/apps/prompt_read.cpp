@@ -75,7 +75,7 @@ Result<Prompt> read_prompt(const TaskReader& in, const std::string& name) {
 }
 
 Result<PromptTest> read_test(const TaskReader& in, size_t number) {
-  MAKAR_CHECK_OK(in.only({"name", "fields", "equals", "contains", "lacks", "matches"}));
+  MAKAR_RETURN_IF_ERROR(in.only({"name", "fields", "equals", "contains", "lacks", "matches"}));
   PromptTest out;
   MAKAR_TRY(out.name, in.text("name", fmt::format("test {}", number)));
   MAKAR_TRY(const auto fields, in.map("fields"));
@@ -88,9 +88,9 @@ Result<PromptTest> read_test(const TaskReader& in, size_t number) {
     if (!value.empty()) to = value;
     return Done{};
   };
-  MAKAR_CHECK_OK(read_optional("equals", out.equals));
-  MAKAR_CHECK_OK(read_optional("contains", out.contains));
-  MAKAR_CHECK_OK(read_optional("lacks", out.lacks));
+  MAKAR_RETURN_IF_ERROR(read_optional("equals", out.equals));
+  MAKAR_RETURN_IF_ERROR(read_optional("contains", out.contains));
+  MAKAR_RETURN_IF_ERROR(read_optional("lacks", out.lacks));
   MAKAR_TRY(const std::string pattern, in.text("matches", ""));
   if (!pattern.empty()) {
     MAKAR_TRY(out.matches, in.regex("matches"));
@@ -137,7 +137,7 @@ Result<PromptProgram> read_prompt_program(const std::string& text, const std::st
   MAKAR_TRY(const TaskReader in, TaskReader::open(text, place));
   std::vector<std::string> keys = kPromptKeys;
   keys.insert(keys.end(), {"version", "tests", "prompts"});
-  MAKAR_CHECK_OK(in.only(keys));
+  MAKAR_RETURN_IF_ERROR(in.only(keys));
   PromptProgram out;
   out.place = place;
   MAKAR_TRY(out.name, in.text("name", "prompt"));
@@ -148,10 +148,10 @@ Result<PromptProgram> read_prompt_program(const std::string& text, const std::st
     if (!one.needs.empty()) return in.error("needs", "is only for prompts of a list; remove it");
     out.prompts.push_back(std::move(one));
   } else {
-    MAKAR_CHECK_OK(in.only({"name", "version", "tests", "prompts"}));
+    MAKAR_RETURN_IF_ERROR(in.only({"name", "version", "tests", "prompts"}));
     std::vector<Prompt> prompts;
     for (const TaskReader& one : prompt_list) {
-      MAKAR_CHECK_OK(one.only(kPromptKeys));
+      MAKAR_RETURN_IF_ERROR(one.only(kPromptKeys));
       MAKAR_TRY(const std::string name, one.text("name", ""));
       if (name.empty()) return one.error("name", "is missing");
       MAKAR_TRY(Prompt prompt, read_prompt(one, name));

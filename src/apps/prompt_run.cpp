@@ -68,7 +68,7 @@ class Runner {
   Result<std::string> extract_answer(const std::string& text) const {
     if (!prompt_.answer) return trimmed(text);
     std::vector<std::vector<Span>> found;
-    MAKAR_CHECK_OK(prompt_.answer->find_groups(text, found, kMaxMatches));
+    MAKAR_RETURN_IF_ERROR(prompt_.answer->find_groups(text, found, kMaxMatches));
     if (found.empty()) return std::string();
     // The last match: conclusions come at the end.
     const auto& groups = found.back();

@@ -47,7 +47,7 @@ struct RunEnd {
 
 Result<SqlReader> SqlReader::open_postgres(const std::string& address) {
   MAKAR_TRY(Postgres connection, Postgres::open(address));
-  MAKAR_CHECK_OK(check_role(connection));
+  MAKAR_RETURN_IF_ERROR(check_role(connection));
   SqlReader out(nullptr, connection.path());
   out.postgres_ = std::make_shared<const Postgres>(std::move(connection));
   return out;
@@ -65,11 +65,12 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::microseconds(static_cast<int64_t>(limits.seconds * 1e6));
   const RunEnd end{*postgres_};
-  MAKAR_CHECK_OK(postgres_->run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(postgres_->run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"));
+  MAKAR_RETURN_IF_ERROR(
       postgres_->run(fmt::format("SET LOCAL statement_timeout = {}",
                                  std::max<int64_t>(1, static_cast<int64_t>(limits.seconds * 1000)))));
-  MAKAR_CHECK_OK(postgres_->run("SELECT 1"));  // after the first query a transaction cannot become writable
+  MAKAR_RETURN_IF_ERROR(
+      postgres_->run("SELECT 1"));  // after the first query a transaction cannot become writable
   // Parses the statement without running it: an incomplete statement, or several, are errors.
   const auto columns = postgres_->describe(sql);
   if (!columns.ok()) return in_sql(columns.error());

@@ -18,7 +18,7 @@ constexpr size_t kMaxAnswerBytes = size_t{1} << 20;
 }  // namespace
 
 Result<TraceFile> TraceFile::create(const std::string& folder, const std::string& question, AgentMode mode) {
-  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
   ::gmtime_r(&now, &utc);
@@ -30,7 +30,7 @@ Result<TraceFile> TraceFile::create(const std::string& folder, const std::string
   ::close(fd);
   TraceFile out(name + ".jsonl", name);
   out.add({{"question", question}, {"mode", mode == AgentMode::kPlan ? "plan" : "react"}});
-  MAKAR_CHECK_OK(out.status_);
+  MAKAR_RETURN_IF_ERROR(out.status_);
   return out;
 }
 

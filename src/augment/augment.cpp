@@ -90,7 +90,7 @@ Result<std::map<std::string, std::vector<std::string>>> read_entities(const std:
 
 Result<std::string> augment_text(const std::string& text, const std::string& label, const AugmentStep& step,
                                  const AugmentResources& r, TextDraws& d) {
-  MAKAR_CHECK_OK(check(step, r));
+  MAKAR_RETURN_IF_ERROR(check(step, r));
   if (text.size() > kMaxAugmentedBytes) return text;
   const std::string& k = step.kind;
   if (k == "synonyms") return replace_synonyms(text, step.rate, r, d);

@@ -156,8 +156,8 @@ using Status = Result<Done>;
   auto MAKAR_TRY_CAT(result_, __LINE__) = (__VA_ARGS__);                                            \
   if (!MAKAR_TRY_CAT(result_, __LINE__).ok()) return MAKAR_TRY_CAT(result_, __LINE__).take_error(); \
   declaration = std::move(*MAKAR_TRY_CAT(result_, __LINE__))
-// MAKAR_CHECK_OK(expression): the function returns the Error of a failed Status.
-#define MAKAR_CHECK_OK(...)                    \
+// MAKAR_RETURN_IF_ERROR(expression): the function returns the Error of a failed Status.
+#define MAKAR_RETURN_IF_ERROR(...)             \
   do {                                         \
     const auto& status_ = (__VA_ARGS__);       \
     if (!status_.ok()) return status_.error(); \

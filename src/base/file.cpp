@@ -127,7 +127,7 @@ Result<std::string> read_file(const std::string& path, size_t limit) {
 
 Status write_file(const std::string& path, std::string_view bytes) {
   MAKAR_TRY(FileWriter writer, FileWriter::open(path));
-  MAKAR_CHECK_OK(writer.write(bytes));
+  MAKAR_RETURN_IF_ERROR(writer.write(bytes));
   return writer.commit();
 }
 

@@ -120,7 +120,7 @@ Status Options::read_environment() {
       if (!name.starts_with("--")) continue;
       const char* value = std::getenv(environment_name(name).c_str());
       if (!value) continue;
-      MAKAR_CHECK_OK(assign(option, value, environment_name(name)));
+      MAKAR_RETURN_IF_ERROR(assign(option, value, environment_name(name)));
       break;
     }
   }
@@ -138,14 +138,14 @@ Status Options::assign_words(const std::vector<std::string>& words, const std::v
   for (const std::string& word : words) {
     if (next >= by_position.size()) return error_at("makar " + command_, "unexpected argument '{}'", word);
     Option& option = *by_position[next];
-    MAKAR_CHECK_OK(assign(option, word, option.position));
+    MAKAR_RETURN_IF_ERROR(assign(option, word, option.position));
     if (!takes_many(option)) ++next;
   }
   return Done{};
 }
 
 Status Options::parse(const std::vector<std::string>& arguments) {
-  MAKAR_CHECK_OK(read_environment());
+  MAKAR_RETURN_IF_ERROR(read_environment());
   std::vector<std::string> words;
   std::vector<const Option*> flags;
   bool only_words = false;
@@ -180,10 +180,10 @@ Status Options::parse(const std::vector<std::string>& arguments) {
       if (i + 1 >= arguments.size()) return error_at(word, "expects a value");
       value = arguments[++i];
     }
-    MAKAR_CHECK_OK(assign(*option, value, word));
+    MAKAR_RETURN_IF_ERROR(assign(*option, value, word));
     flags.push_back(option);
   }
-  MAKAR_CHECK_OK(assign_words(words, flags));
+  MAKAR_RETURN_IF_ERROR(assign_words(words, flags));
   for (const auto& option : options_)
     if (option.required && !option.seen)
       return error_at("makar " + command_, "{} is missing; try: {}",

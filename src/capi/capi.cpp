@@ -97,8 +97,8 @@ Result<GenerateCall> read_options(const char* text) {
       if (!known) return error_at("options", "has no option '{}'", key);
     }
   }
-  MAKAR_CHECK_OK(check_sampler(out.options.sampler));
-  MAKAR_CHECK_OK(check_generation(out.options));
+  MAKAR_RETURN_IF_ERROR(check_sampler(out.options.sampler));
+  MAKAR_RETURN_IF_ERROR(check_generation(out.options));
   return out;
 }
 
@@ -152,7 +152,7 @@ int64_t makar_tokenize(makar_model* model, const char* text, int64_t* ids, int64
   return with_model<int64_t>(model, -1, [&](makar_model& m) -> Result<int64_t> {
     if (!text || capacity < 0 || (capacity > 0 && !ids))
       return error_at("tokenize", "got NULL or a negative capacity");
-    MAKAR_CHECK_OK(check_tokenizer(m));
+    MAKAR_RETURN_IF_ERROR(check_tokenizer(m));
     MAKAR_TRY(const std::vector<int64_t> tokens, m.language->encode(text));
     for (size_t i = 0; i < tokens.size() && static_cast<int64_t>(i) < capacity; ++i) ids[i] = tokens[i];
     return static_cast<int64_t>(tokens.size());
@@ -162,7 +162,7 @@ int64_t makar_tokenize(makar_model* model, const char* text, int64_t* ids, int64
 char* makar_detokenize(makar_model* model, const int64_t* ids, int64_t count) {
   return with_model<char*>(model, nullptr, [&](makar_model& m) -> Result<char*> {
     if (count < 0 || (count > 0 && !ids)) return error_at("detokenize", "got NULL or a negative count");
-    MAKAR_CHECK_OK(check_tokenizer(m));
+    MAKAR_RETURN_IF_ERROR(check_tokenizer(m));
     std::vector<uint32_t> token_ids;
     for (int64_t i = 0; i < count; ++i) {
       if (ids[i] < 0 || ids[i] >= m.language->spec().vocab)
@@ -177,7 +177,7 @@ char* makar_generate(makar_model* model, const char* prompt, const char* options
                      void* data) {
   return with_model<char*>(model, nullptr, [&](makar_model& m) -> Result<char*> {
     if (!prompt) return error_at("prompt", "is NULL");
-    MAKAR_CHECK_OK(check_generates(m));
+    MAKAR_RETURN_IF_ERROR(check_generates(m));
     MAKAR_TRY(GenerateCall call, read_options(options));
     MAKAR_TRY(std::vector<int64_t> ids, encode_prompt(*m.language, prompt, call.chat));
     if (on_text)
@@ -194,7 +194,7 @@ int64_t makar_embed(makar_model* model, const char* text, float* vector, int64_t
   return with_model<int64_t>(model, -1, [&](makar_model& m) -> Result<int64_t> {
     if (!text || capacity < 0 || (capacity > 0 && !vector))
       return error_at("embed", "got NULL or a negative capacity");
-    MAKAR_CHECK_OK(check_tokenizer(m));
+    MAKAR_RETURN_IF_ERROR(check_tokenizer(m));
     MAKAR_TRY(const Tensor embedding, embed(*m.engine, *m.language, {text}, *m.embedding));
     const int64_t width = embedding.dim(1);
     std::copy_n(embedding.f32(), static_cast<size_t>(std::min(width, capacity)), vector);
@@ -206,7 +206,7 @@ int64_t makar_loglikelihood(makar_model* model, const char* context, const char*
                             double* logprob, int* is_greedy) {
   return with_model<int64_t>(model, -1, [&](makar_model& m) -> Result<int64_t> {
     if (!context || !continuation) return error_at("loglikelihood", "got NULL");
-    MAKAR_CHECK_OK(check_generates(m));
+    MAKAR_RETURN_IF_ERROR(check_generates(m));
     const ContextAndContinuation text[] = {{context, continuation}};
     MAKAR_TRY(const Loglikelihood result, std::move(loglikelihood(*m.engine, *m.language, text)[0]));
     if (logprob) *logprob = result.logprob;

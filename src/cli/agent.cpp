@@ -166,7 +166,7 @@ int serve_tools(const std::vector<Tool>& tools, double seconds) {
 }
 
 Status check_command(AgentCommand& c) {
-  MAKAR_CHECK_OK(c.tools.check());
+  MAKAR_RETURN_IF_ERROR(c.tools.check());
   if (c.mode != "react" && c.mode != "plan")
     return error_at("--mode", "expected react or plan, got {}", quote(c.mode));
   if (c.format != "json" && c.format != "text")
@@ -178,11 +178,11 @@ Status check_command(AgentCommand& c) {
     if (value >= low && value <= high) return Done{};
     return error_at(flag, "must be from {} to {}, got {}", low, high, value);
   };
-  MAKAR_CHECK_OK(check_range("--max-steps", limits.steps, 1, 1000));
-  MAKAR_CHECK_OK(check_range("--total-tokens", limits.tokens, 1, 1 << 24));
-  MAKAR_CHECK_OK(check_range("--max-repeats", limits.repeats, 1, 1000));
-  MAKAR_CHECK_OK(check_range("--max-observation", c.max_observation_bytes, 100, 1 << 20));
-  MAKAR_CHECK_OK(check_range("--max-tasks", limits.tasks, 1, 100));
+  MAKAR_RETURN_IF_ERROR(check_range("--max-steps", limits.steps, 1, 1000));
+  MAKAR_RETURN_IF_ERROR(check_range("--total-tokens", limits.tokens, 1, 1 << 24));
+  MAKAR_RETURN_IF_ERROR(check_range("--max-repeats", limits.repeats, 1, 1000));
+  MAKAR_RETURN_IF_ERROR(check_range("--max-observation", c.max_observation_bytes, 100, 1 << 20));
+  MAKAR_RETURN_IF_ERROR(check_range("--max-tasks", limits.tasks, 1, 100));
   if (!(limits.seconds > 0 && limits.seconds <= 86400))
     return error_at("--max-seconds", "must be above 0 and at most 86400, got {}", limits.seconds);
   limits.observation = static_cast<size_t>(c.max_observation_bytes);

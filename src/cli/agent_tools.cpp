@@ -53,7 +53,7 @@ Result<std::vector<Tool>> AgentToolFlags::open(int64_t threads) const {
   if (!no_calculator) out.push_back(calculator_tool());
   if (!index.empty()) {
     SearchFlags flags;
-    MAKAR_CHECK_OK(flags.check());
+    MAKAR_RETURN_IF_ERROR(flags.check());
     MAKAR_TRY(auto searcher, flags.open(index, collection, "cpu", threads));
     out.push_back(search_tool(std::move(searcher), static_cast<size_t>(passages)));
   }

@@ -84,7 +84,7 @@ struct Retrieval {
   Result<std::vector<SearchHit>> search(const std::string& question) const {
     if (!reranker) return searcher->search(question);
     MAKAR_TRY(auto hits, searcher->search(question, candidates));
-    MAKAR_CHECK_OK(reranker->rerank(question, hits, reranking));
+    MAKAR_RETURN_IF_ERROR(reranker->rerank(question, hits, reranking));
     if (hits.size() > k) hits.resize(k);
     return hits;
   }
@@ -191,7 +191,7 @@ struct EvalQuestion {
 
 Result<std::vector<EvalQuestion>> read_questions(const std::string& path) {
   std::vector<EvalQuestion> out;
-  MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
     const Json question = one.is_object() ? one.value("question", Json()) : Json();
     const Json reference = one.is_object() ? one.value("answer", Json("")) : Json();
     if (!question.is_string() || !reference.is_string())

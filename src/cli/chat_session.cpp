@@ -140,7 +140,7 @@ Result<std::string> ChatSession::temperature(const std::string& text) {
 
 Result<std::string> ChatSession::save(const std::string& path) const {
   if (path.empty()) return error_at("/save", "needs a file name");
-  MAKAR_CHECK_OK(write_file(path, write_session(messages_)));
+  MAKAR_RETURN_IF_ERROR(write_file(path, write_session(messages_)));
   return fmt::format("{} messages saved\n", messages_.size());
 }
 

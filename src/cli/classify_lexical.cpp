@@ -82,7 +82,7 @@ Result<Json> train_tagger(const LexicalTraining& c) {
   MAKAR_TRY(const auto paths, parse_data_paths(c.train));
   MAKAR_TRY(const TaggedSentences data, read_tagged(paths));
   MAKAR_TRY(const HmmTagger tagger, HmmTagger::train(data));
-  MAKAR_CHECK_OK(save_json(c.output, tagger.json()));
+  MAKAR_RETURN_IF_ERROR(save_json(c.output, tagger.json()));
   Json out = {{"file", c.output},
               {"method", "hmm"},
               {"sentences", data.words.size()},
@@ -104,7 +104,7 @@ Result<Json> train_lexical(const LexicalTraining& c, const TextsWithLabels& data
   const auto begin = std::chrono::steady_clock::now();
   MAKAR_TRY(const TextClassifier classifier, TextClassifier::train(data, c.options));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (!c.output.empty()) MAKAR_CHECK_OK(save_json(c.output, classifier.json()));
+  if (!c.output.empty()) MAKAR_RETURN_IF_ERROR(save_json(c.output, classifier.json()));
   Json out = {{"file", c.output},
               {"method", c.options.method},
               {"texts", data.texts.size()},
@@ -140,7 +140,7 @@ Result<Json> train_cnn(LexicalTraining& c, const TextsWithLabels& data, const Te
   });
   if (!net.ok()) return net.error();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  if (!c.output.empty()) MAKAR_CHECK_OK(net->save(c.output));
+  if (!c.output.empty()) MAKAR_RETURN_IF_ERROR(net->save(c.output));
   Json out = {{"file", c.output},
               {"method", c.method},
               {"texts", data.texts.size()},

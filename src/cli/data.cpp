@@ -167,7 +167,7 @@ Status count_all(const std::vector<DataPath>& paths, const Tokenizer* tokenizer,
     if (c.hashes.size() < kMaxHashes && !c.hashes.insert(hash_bytes(text)).second) ++c.duplicates;
     if (tokenizer) {
       std::vector<uint32_t> ids;
-      MAKAR_CHECK_OK(tokenizer->append_ids(text, {}, ids));
+      MAKAR_RETURN_IF_ERROR(tokenizer->append_ids(text, {}, ids));
       c.tokens += ids.size();
     }
   }

@@ -177,8 +177,8 @@ Status load_resources(const AugmentCommand& c, const std::vector<AugmentStep>& s
   if (!c.entities.empty()) {
     MAKAR_TRY(out.all.entities, read_entities(c.entities));
   }
-  MAKAR_CHECK_OK(load_models(c, device, out.all));
-  for (const AugmentStep& step : steps) MAKAR_CHECK_OK(check(step, out.all));
+  MAKAR_RETURN_IF_ERROR(load_models(c, device, out.all));
+  for (const AugmentStep& step : steps) MAKAR_RETURN_IF_ERROR(check(step, out.all));
   return Done{};
 }
 
@@ -213,7 +213,7 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
       ++counts.written;
       return out.write(dump(value) + "\n");
     };
-    if (!c.only_new) MAKAR_CHECK_OK(write(record.value));
+    if (!c.only_new) MAKAR_RETURN_IF_ERROR(write(record.value));
     const std::string original = text->get<std::string>(), label = label_text(record.value);
     for (int64_t copy = 0; copy < c.copies; ++copy) {
       TextDraws draws(static_cast<uint64_t>(c.seed), record_index, static_cast<uint64_t>(copy));
@@ -234,12 +234,12 @@ Result<AugmentCounts> run_steps(const AugmentCommand& c, const std::vector<Augme
       Json changed = record.value;
       *const_cast<Json*>(text_field(changed)) = current;
       changed["augmented"] = fmt::format("{}", fmt::join(used, ","));
-      MAKAR_CHECK_OK(write(changed));
+      MAKAR_RETURN_IF_ERROR(write(changed));
     }
     progress.show("records", counts.records, 0, "");
   }
   counts.bad = reader.bad().count;
-  MAKAR_CHECK_OK(out.commit());
+  MAKAR_RETURN_IF_ERROR(out.commit());
   return counts;
 }
 

@@ -124,7 +124,7 @@ Result<CurateReport> curate_datasets(CurateCommand& c) {
   MAKAR_TRY(const auto paths, parse_weighted_paths(all, c.o.weights));
   std::vector<double> ignored_weights;
   MAKAR_TRY(c.o.evaluation, parse_weighted_paths(c.evaluation, ignored_weights));
-  MAKAR_CHECK_OK(check(c.o));
+  MAKAR_RETURN_IF_ERROR(check(c.o));
   std::optional<Tokenizer> tokenizer;
   if (!c.tokenizer.empty()) {
     MAKAR_TRY(auto loaded, Tokenizer::load(c.tokenizer));

@@ -67,11 +67,11 @@ Result<InstructionCounts> write_instructions(const std::vector<DataPath>& paths,
         reader.bad().add_once(record.place(), instruction.error().message);
         break;
       }
-      MAKAR_CHECK_OK(out.write(dump(*instruction) + "\n"));
+      MAKAR_RETURN_IF_ERROR(out.write(dump(*instruction) + "\n"));
       ++counts.written;
     }
   }
-  MAKAR_CHECK_OK(out.commit());
+  MAKAR_RETURN_IF_ERROR(out.commit());
   counts.bad = reader.bad();
   return counts;
 }
@@ -179,7 +179,7 @@ Status generate_instructions(const SelfInstructCommand& c, Engine& engine, const
       MAKAR_TRY(record["output"],
                 complete_answer(engine, language, instruction, chat ? "" : "\n\nAnswer:", o));
     }
-    MAKAR_CHECK_OK(out.write(dump(record) + "\n"));
+    MAKAR_RETURN_IF_ERROR(out.write(dump(record) + "\n"));
     instructions.push_back(instruction), ++counts.kept;
   }
   return out.commit();

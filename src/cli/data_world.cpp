@@ -68,7 +68,7 @@ Status write_records(world::Form form, const WorldRecords& records, uint64_t cou
   std::optional<FileWriter> file;
   if (!path.empty()) {
     if (const size_t slash = path.rfind('/'); slash != std::string::npos && slash > 0)
-      MAKAR_CHECK_OK(make_folder(path.substr(0, slash)));
+      MAKAR_RETURN_IF_ERROR(make_folder(path.substr(0, slash)));
     MAKAR_TRY(FileWriter opened, FileWriter::open(path));
     file.emplace(std::move(opened));
   }
@@ -79,7 +79,7 @@ Status write_records(world::Form form, const WorldRecords& records, uint64_t cou
         world::make_record(form, records.options, static_cast<uint64_t>(records.first) + i).dump() + "\n";
     if (block.size() < (size_t{1} << 16) && i + 1 < count) continue;
     if (file) {
-      MAKAR_CHECK_OK(file->write(block));
+      MAKAR_RETURN_IF_ERROR(file->write(block));
       progress.show("records", i + 1, count, "");
     } else if (std::fwrite(block.data(), 1, block.size(), stdout) != block.size()) {
       return error_of(Error::Kind::kIo, "standard output", "cannot be written");

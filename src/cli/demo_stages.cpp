@@ -79,37 +79,38 @@ Status make_world(DemoRun& demo, const char* form, const std::string& count, int
 
 Status make_data(DemoRun& demo) {
   constexpr const char* kTest = "--split test";
-  MAKAR_CHECK_OK(make_world(demo, "text", demo.size(40000, 400), 1, "text.jsonl"));
-  MAKAR_CHECK_OK(make_world(demo, "text", demo.size(200, 20), 1, "text-test.jsonl", kTest));
-  MAKAR_CHECK_OK(make_world(demo, "instructions", demo.size(40000, 200), 2, "chat.jsonl"));
-  MAKAR_CHECK_OK(make_world(demo, "instructions", demo.size(100, 20), 2, "chat-test.jsonl", kTest));
-  MAKAR_CHECK_OK(make_world(demo, "rewards", demo.size(4000, 100), 3, "rewards.jsonl"));
-  MAKAR_CHECK_OK(make_world(demo, "rewards", demo.size(64, 8), 4, "rewards-test.jsonl", kTest));
-  MAKAR_CHECK_OK(make_world(demo, "rewards", demo.size(200, 10), 5, "questions/questions.jsonl", kTest));
+  MAKAR_RETURN_IF_ERROR(make_world(demo, "text", demo.size(40000, 400), 1, "text.jsonl"));
+  MAKAR_RETURN_IF_ERROR(make_world(demo, "text", demo.size(200, 20), 1, "text-test.jsonl", kTest));
+  MAKAR_RETURN_IF_ERROR(make_world(demo, "instructions", demo.size(40000, 200), 2, "chat.jsonl"));
+  MAKAR_RETURN_IF_ERROR(make_world(demo, "instructions", demo.size(100, 20), 2, "chat-test.jsonl", kTest));
+  MAKAR_RETURN_IF_ERROR(make_world(demo, "rewards", demo.size(4000, 100), 3, "rewards.jsonl"));
+  MAKAR_RETURN_IF_ERROR(make_world(demo, "rewards", demo.size(64, 8), 4, "rewards-test.jsonl", kTest));
+  MAKAR_RETURN_IF_ERROR(
+      make_world(demo, "rewards", demo.size(200, 10), 5, "questions/questions.jsonl", kTest));
   MAKAR_TRY(const auto texts, read_records(demo.path("text-test.jsonl")));
   std::string plain;
   for (const Json& record : texts) plain += record.value("text", "") + "\n\n";
-  MAKAR_CHECK_OK(write_file(demo.path("text-test.txt"), plain));
-  MAKAR_CHECK_OK(write_file(demo.path("chat.jinja"), kChatTemplate));
-  MAKAR_CHECK_OK(write_file(demo.path("world_questions.yaml"), kTaskFile));
+  MAKAR_RETURN_IF_ERROR(write_file(demo.path("text-test.txt"), plain));
+  MAKAR_RETURN_IF_ERROR(write_file(demo.path("chat.jinja"), kChatTemplate));
+  MAKAR_RETURN_IF_ERROR(write_file(demo.path("world_questions.yaml"), kTaskFile));
   MAKAR_TRY(const auto questions, read_records(demo.path("questions/questions.jsonl")));
   const Json& question = questions.front();
   fmt::print("\nOne question of the test set:\n\n");
   demo.say(question.value("prompt", ""));
   fmt::print("-> {}\n\n", question.value("answer", ""));
-  MAKAR_CHECK_OK(demo.makar({"data", "stats", demo.path("text.jsonl")}));
+  MAKAR_RETURN_IF_ERROR(demo.makar({"data", "stats", demo.path("text.jsonl")}));
   MAKAR_TRY(const std::string text, read_file(demo.path("text.jsonl")));
   demo.figure("pretraining text", fmt::format("{:.1f} MB", static_cast<double>(text.size()) / 1e6));
   return Done{};
 }
 
 Status make_tokenizer(DemoRun& demo) {
-  MAKAR_CHECK_OK(demo.makar(command_words(demo, "tokenizer train DIR/text.jsonl --vocab-size " +
-                                                    demo.size(kVocabulary, kQuickVocabulary) +
-                                                    " --special <|endoftext|> -o DIR/tokenizer")));
+  MAKAR_RETURN_IF_ERROR(demo.makar(command_words(demo, "tokenizer train DIR/text.jsonl --vocab-size " +
+                                                           demo.size(kVocabulary, kQuickVocabulary) +
+                                                           " --special <|endoftext|> -o DIR/tokenizer")));
   const std::string sentence = "Margarethe took the red umbrella to the lighthouse.";
   std::string pieces;
-  MAKAR_CHECK_OK(demo.makar(
+  MAKAR_RETURN_IF_ERROR(demo.makar(
       {"tokenizer", "encode", demo.path("tokenizer/tokenizer.json"), "--text", sentence, "--pieces"}, &pieces,
       false));
   MAKAR_TRY(const Json tokens, parse_json(pieces, "makar tokenizer encode"));
@@ -123,8 +124,9 @@ Status make_tokenizer(DemoRun& demo) {
 }
 
 Status pretrain_base(DemoRun& demo) {
-  MAKAR_CHECK_OK(write_file(demo.path("model.json"),
-                            fmt::format(kConfig, demo.size(4, 2), demo.size(kVocabulary, kQuickVocabulary))));
+  MAKAR_RETURN_IF_ERROR(
+      write_file(demo.path("model.json"),
+                 fmt::format(kConfig, demo.size(4, 2), demo.size(kVocabulary, kQuickVocabulary))));
   CommandWords words = command_words(
       demo,
       fmt::format("pretrain -d DIR/text.jsonl --val-datasets DIR/text-test.jsonl --tokenizer DIR/tokenizer "
@@ -136,7 +138,7 @@ Status pretrain_base(DemoRun& demo) {
                   demo.size(8, 4), demo.size(3000, 12), demo.size(40, 2), demo.size(750, 6),
                   demo.size(750, 6), demo.size(250, 4), demo.size(150, 6)));
   words.push_back("One morning, ");
-  MAKAR_CHECK_OK(demo.makar_threads(words));
+  MAKAR_RETURN_IF_ERROR(demo.makar_threads(words));
   MAKAR_TRY(const RunFigures log, read_log(demo.path("base")));
   const size_t width = std::clamp<size_t>(terminal_width(), 30, 100) - 12;
   fmt::print("\nloss by step, 1 to {}:\n{}", log.losses.size(), text_curve(log.losses, width, 8));
@@ -148,7 +150,7 @@ Status pretrain_base(DemoRun& demo) {
 
 Status tune_chat(DemoRun& demo) {
   MAKAR_TRY(const Accuracy before, demo_accuracy(demo, "base", "eval-base"));
-  MAKAR_CHECK_OK(demo.makar_threads(command_words(
+  MAKAR_RETURN_IF_ERROR(demo.makar_threads(command_words(
       demo,
       fmt::format(
           "sft -m DIR/base -d DIR/chat.jsonl --val-datasets DIR/chat-test.jsonl --chat-template "
@@ -163,7 +165,7 @@ Status tune_chat(DemoRun& demo) {
 }
 
 Status align_by_rewards(DemoRun& demo) {
-  MAKAR_CHECK_OK(demo.makar_threads(command_words(
+  MAKAR_RETURN_IF_ERROR(demo.makar_threads(command_words(
       demo, fmt::format(
                 "grpo -m DIR/chat -d DIR/rewards.jsonl --val-datasets DIR/rewards-test.jsonl --reward world "
                 "--num-generations {} --max-completion-length 16 --micro-batch-size {} "

@@ -38,8 +38,8 @@ double megabytes(const std::string& path) {
 
 Result<double> decode_speed(DemoRun& demo, const std::string& model) {
   std::string out;
-  MAKAR_CHECK_OK(demo.makar_threads({"bench", demo.path(model), "-p", "0", "-n", "128", "-b", "1", "--json"},
-                                    &out, false));
+  MAKAR_RETURN_IF_ERROR(demo.makar_threads(
+      {"bench", demo.path(model), "-p", "0", "-n", "128", "-b", "1", "--json"}, &out, false));
   MAKAR_TRY(const Json figures, parse_json(out.substr(0, out.find('\n')), "makar bench"));
   return figures.value("tokens_per_second", 0.0);
 }
@@ -95,7 +95,7 @@ bool asks_of_one_story(const Json& record, const std::vector<Json>& records) {
 
 Result<std::vector<Json>> read_records(const std::string& path) {
   std::vector<Json> out;
-  MAKAR_CHECK_OK(each_json_line(path, [&](Json record, const std::string&) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_json_line(path, [&](Json record, const std::string&) -> Status {
     out.push_back(std::move(record));
     return Done{};
   }));
@@ -124,7 +124,7 @@ std::string Accuracy::text() const { return fmt::format("{:.1f} % ± {:.1f}", 10
 
 Result<Accuracy> demo_accuracy(DemoRun& demo, const std::string& model, const std::string& output) {
   std::string table;
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       demo.makar_threads({"eval", "-m", demo.path(model), "--tasks", demo.path("world_questions.yaml"),
                           "--data", demo.settings().folder, "--log-samples", "--output", demo.path(output)},
                          &table, false));
@@ -143,8 +143,8 @@ Status demo_evaluate(DemoRun& demo) {
   MAKAR_TRY(const Accuracy aligned, demo_accuracy(demo, "aligned", "eval-aligned"));
   demo.figure("right answers of the aligned model", aligned.text());
   std::string out;
-  MAKAR_CHECK_OK(demo.makar({"eval", "compare", demo.path("eval-chat"), demo.path("eval-aligned"), "--json"},
-                            &out, false));
+  MAKAR_RETURN_IF_ERROR(demo.makar(
+      {"eval", "compare", demo.path("eval-chat"), demo.path("eval-aligned"), "--json"}, &out, false));
   MAKAR_TRY(const Json compared, parse_json(out, "makar eval compare"));
   const Json side = compared.value("/scores/0/sides/1"_json_pointer, Json::object());
   if (side.contains("interval") && side["interval"].is_object())
@@ -162,7 +162,7 @@ Status demo_quantize(DemoRun& demo) {
   for (const char* type : {"q8_0", "q4_0"}) {
     const std::string file = fmt::format("world-{}.gguf", type);
     std::string out;
-    MAKAR_CHECK_OK(
+    MAKAR_RETURN_IF_ERROR(
         demo.makar_threads({"quantize", demo.path("aligned"), demo.path(file), "--type", type, "--report",
                             demo.path("text-test.txt"), "--report-tokens", "2048", "-c", "128"},
                            &out));
@@ -176,9 +176,10 @@ Status demo_quantize(DemoRun& demo) {
 
 Status demo_look(DemoRun& demo) {
   std::string out;
-  MAKAR_CHECK_OK(demo.makar_threads({"inspect", demo.path("aligned"), "--attention",
-                                     "Anna swept the floor. Ben dug a trench.\nWho dug a trench?\nAnswer:"},
-                                    &out));
+  MAKAR_RETURN_IF_ERROR(
+      demo.makar_threads({"inspect", demo.path("aligned"), "--attention",
+                          "Anna swept the floor. Ben dug a trench.\nWho dug a trench?\nAnswer:"},
+                         &out));
   const std::string found = text_after(out, "strongest:");
   if (!found.empty()) demo.figure("the last token attends most to", found);
   return Done{};
@@ -186,26 +187,27 @@ Status demo_look(DemoRun& demo) {
 
 Status demo_retrieve(DemoRun& demo) {
   const std::string questions = demo.path("stories/questions.jsonl");
-  MAKAR_CHECK_OK(demo.makar({"data", "world", "--form", "questions", "-n", "50", "--seed", "6", "--events",
-                             "3", "--kinds", kDemoKinds, "--split", "test", "-o", questions}));
+  MAKAR_RETURN_IF_ERROR(
+      demo.makar({"data", "world", "--form", "questions", "-n", "50", "--seed", "6", "--events", "3",
+                  "--kinds", kDemoKinds, "--split", "test", "-o", questions}));
   MAKAR_TRY(const auto records, read_records(questions));
-  MAKAR_CHECK_OK(make_folder(demo.path("stories/texts")));
+  MAKAR_RETURN_IF_ERROR(make_folder(demo.path("stories/texts")));
   std::string question, answer, file;
   size_t number = 0;
   for (const Json& record : records) {
     const std::string name = fmt::format("story-{:02}.txt", ++number);
-    MAKAR_CHECK_OK(write_file(demo.path("stories/texts/" + name), record.value("context", "") + "\n"));
+    MAKAR_RETURN_IF_ERROR(write_file(demo.path("stories/texts/" + name), record.value("context", "") + "\n"));
     if (question.empty() && asks_of_one_story(record, records))
       question = record.value("question", ""), answer = record.value("answer", ""), file = name;
   }
   demo.say(fmt::format("{} stories are in {}, one per file.", number, demo.path("stories/texts")));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       demo.makar({"index", "add", demo.path("stories.db"), demo.path("stories/texts"), "--chunk", "whole"}));
   if (question.empty()) question = "Who dug a trench?", answer = "unknown";
   std::string out;
-  MAKAR_CHECK_OK(demo.makar_threads({"ask", demo.path("stories.db"), "-m", demo.path("aligned"), "-k", "1",
-                                     "-n", "16", "--stop", "\n", question},
-                                    &out));
+  MAKAR_RETURN_IF_ERROR(demo.makar_threads({"ask", demo.path("stories.db"), "-m", demo.path("aligned"), "-k",
+                                            "1", "-n", "16", "--stop", "\n", question},
+                                           &out));
   const std::string given = out.substr(0, out.find('\n'));
   demo.figure("answer",
               fmt::format("{} The expected answer is {} The source is {}{}.", given, answer, file,
@@ -230,7 +232,7 @@ Status demo_serve(DemoRun& demo) {
       {"temperature", 0},
       {"messages", Json::array({{{"role", "user"}, {"content", record.value("prompt", "")}}})}};
   std::string out;
-  MAKAR_CHECK_OK(write_file(demo.path("request.json"), dump(body, 1) + "\n"));
+  MAKAR_RETURN_IF_ERROR(write_file(demo.path("request.json"), dump(body, 1) + "\n"));
   Status asked = demo.program({"curl", "-s", url + "/v1/chat/completions", "-H",
                                "Content-Type: application/json", "-d", "@" + demo.path("request.json")},
                               &out);

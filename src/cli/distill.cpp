@@ -77,21 +77,21 @@ Status check_options(Distill& s, const Options& options) {
     if (value >= low && value <= high) return Done{};
     return error_at(key, "expected {} to {}, got {}", low, high, value);
   };
-  MAKAR_CHECK_OK(check_name("loss_type", s.loss_type, teacher_loss_names()));
-  MAKAR_CHECK_OK(check_name("hidden_loss", s.hidden_loss, {"mse", "cosine"}));
-  MAKAR_CHECK_OK(check_name("attention_loss", s.attention_loss, {"mse", "kl"}));
-  MAKAR_CHECK_OK(check_name("answers", s.answers, {"data", "teacher", "student"}));
-  MAKAR_CHECK_OK(check_range("temperature", s.temperature, 0.01, 100));
-  MAKAR_CHECK_OK(check_range("alpha", s.alpha, 0, 1));
-  MAKAR_CHECK_OK(check_range("beta", s.beta, 0.001, 0.999));
-  MAKAR_CHECK_OK(check_range("hidden_weight", s.hidden_weight, 0, 1e6));
-  MAKAR_CHECK_OK(check_range("attention_weight", s.attention_weight, 0, 1e6));
-  MAKAR_CHECK_OK(check_range("student_share", s.student_share, 0.001, 1));
-  MAKAR_CHECK_OK(check_range("temp", s.sampled.temperature, 0, 100));
-  MAKAR_CHECK_OK(check_range("num_generations", static_cast<double>(s.sampled.answers), 1, 1024));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(check_name("loss_type", s.loss_type, teacher_loss_names()));
+  MAKAR_RETURN_IF_ERROR(check_name("hidden_loss", s.hidden_loss, {"mse", "cosine"}));
+  MAKAR_RETURN_IF_ERROR(check_name("attention_loss", s.attention_loss, {"mse", "kl"}));
+  MAKAR_RETURN_IF_ERROR(check_name("answers", s.answers, {"data", "teacher", "student"}));
+  MAKAR_RETURN_IF_ERROR(check_range("temperature", s.temperature, 0.01, 100));
+  MAKAR_RETURN_IF_ERROR(check_range("alpha", s.alpha, 0, 1));
+  MAKAR_RETURN_IF_ERROR(check_range("beta", s.beta, 0.001, 0.999));
+  MAKAR_RETURN_IF_ERROR(check_range("hidden_weight", s.hidden_weight, 0, 1e6));
+  MAKAR_RETURN_IF_ERROR(check_range("attention_weight", s.attention_weight, 0, 1e6));
+  MAKAR_RETURN_IF_ERROR(check_range("student_share", s.student_share, 0.001, 1));
+  MAKAR_RETURN_IF_ERROR(check_range("temp", s.sampled.temperature, 0, 100));
+  MAKAR_RETURN_IF_ERROR(check_range("num_generations", static_cast<double>(s.sampled.answers), 1, 1024));
+  MAKAR_RETURN_IF_ERROR(
       check_range("max_completion_length", static_cast<double>(s.sampled.max_new_tokens), 1, 1 << 20));
-  MAKAR_CHECK_OK(check_range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
+  MAKAR_RETURN_IF_ERROR(check_range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
   const int students = !s.base_model.empty() + (s.student_layers > 0) + !s.student_config.empty();
   if (students != 1)
     return error_at("student",
@@ -103,20 +103,21 @@ Status check_options(Distill& s, const Options& options) {
     if (!options.given(option) || used) return Done{};
     return error_at(key, "has no effect without {}; add it, or remove this option", cure);
   };
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       check_effect("--beta", "beta", s.loss_type == "jensen_shannon", "--loss-type jensen_shannon"));
-  MAKAR_CHECK_OK(check_effect("--hidden-loss", "hidden_loss", s.hidden_weight > 0, "--hidden-weight"));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(check_effect("--hidden-loss", "hidden_loss", s.hidden_weight > 0, "--hidden-weight"));
+  MAKAR_RETURN_IF_ERROR(
       check_effect("--attention-loss", "attention_loss", s.attention_weight > 0, "--attention-weight"));
-  MAKAR_CHECK_OK(check_effect("--layer-map", "layer_map", s.hidden_weight > 0 || s.attention_weight > 0,
-                              "--hidden-weight or --attention-weight"));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(check_effect("--layer-map", "layer_map",
+                                     s.hidden_weight > 0 || s.attention_weight > 0,
+                                     "--hidden-weight or --attention-weight"));
+  MAKAR_RETURN_IF_ERROR(
       check_effect("--student-share", "student_share", s.answers == "student", "--answers student"));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       check_effect("--num-generations", "num_generations", s.answers == "teacher", "--answers teacher"));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       check_effect("--system-prompt", "system_prompt", s.answers == "teacher", "--answers teacher"));
-  MAKAR_CHECK_OK(check_effect("--temp", "temp", s.answers != "data", "--answers teacher or student"));
+  MAKAR_RETURN_IF_ERROR(check_effect("--temp", "temp", s.answers != "data", "--answers teacher or student"));
   if (s.attention_weight > 0 && s.common.loop.gradient_checkpointing)
     return error_at("attention_weight", "cannot be combined with gradient_checkpointing; remove one of them");
   s.sampled.seed = static_cast<uint64_t>(s.common.loop.seed);
@@ -236,7 +237,7 @@ Result<DistillOptions> objective(const Distill& s, const DistillModels& m) {
   } else {
     MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, student_layers, teacher_layers, "layer_map"));
   }
-  MAKAR_CHECK_OK(DistillTask::check(m.student(), m.teacher_model(), o));
+  MAKAR_RETURN_IF_ERROR(DistillTask::check(m.student(), m.teacher_model(), o));
   return o;
 }
 

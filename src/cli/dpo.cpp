@@ -73,10 +73,10 @@ Status check_options(const Dpo& s, const Options& options) {
     return error_at(key, "has no effect with --loss-type {}; remove it, or use --loss-type {}", s.loss_type,
                     loss);
   };
-  MAKAR_CHECK_OK(check_effect("--label-smoothing", "label_smoothing", "sigmoid"));
-  MAKAR_CHECK_OK(check_effect("--simpo-gamma", "simpo_gamma", "simpo"));
-  MAKAR_CHECK_OK(check_effect("--desirable-weight", "desirable_weight", "kto"));
-  MAKAR_CHECK_OK(check_effect("--undesirable-weight", "undesirable_weight", "kto"));
+  MAKAR_RETURN_IF_ERROR(check_effect("--label-smoothing", "label_smoothing", "sigmoid"));
+  MAKAR_RETURN_IF_ERROR(check_effect("--simpo-gamma", "simpo_gamma", "simpo"));
+  MAKAR_RETURN_IF_ERROR(check_effect("--desirable-weight", "desirable_weight", "kto"));
+  MAKAR_RETURN_IF_ERROR(check_effect("--undesirable-weight", "undesirable_weight", "kto"));
   if (!s.ref_model.empty() && !s.uses_reference())
     return error_at("ref_model", "has no effect with --loss-type {}, which uses no reference; remove it",
                     s.loss_type);
@@ -132,7 +132,7 @@ Result<std::unique_ptr<Task>> make_pair_task(Dpo& s, LanguageModel& language, De
   auto task =
       std::make_unique<DpoTask>(*language.loaded().model, std::move(data), options,
                                 s.common.loop.micro_batch_size, static_cast<uint64_t>(s.common.loop.seed));
-  if (options.uses_reference()) MAKAR_CHECK_OK(score_reference(s, language, *task, device, identity));
+  if (options.uses_reference()) MAKAR_RETURN_IF_ERROR(score_reference(s, language, *task, device, identity));
   return std::unique_ptr<Task>(std::move(task));
 }
 
@@ -144,7 +144,7 @@ Result<std::unique_ptr<Task>> make_kto_task(Dpo& s, LanguageModel& language, Dev
   auto task =
       std::make_unique<KtoTask>(*language.loaded().model, std::move(data), options,
                                 s.common.loop.micro_batch_size, static_cast<uint64_t>(s.common.loop.seed));
-  MAKAR_CHECK_OK(score_reference(s, language, *task, device, identity));
+  MAKAR_RETURN_IF_ERROR(score_reference(s, language, *task, device, identity));
   return std::unique_ptr<Task>(std::move(task));
 }
 

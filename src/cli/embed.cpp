@@ -84,7 +84,7 @@ Status print_text_vectors(const EmbedCommand& c, Engine& engine, const LanguageM
   };
   if (!c.texts.empty()) return print(c.texts);
   Status batch_status = Done{};
-  MAKAR_CHECK_OK(each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
+  MAKAR_RETURN_IF_ERROR(each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
     batch_status = print({lines.begin(), lines.end()});
     return batch_status.ok();
   }));

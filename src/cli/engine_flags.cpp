@@ -48,7 +48,7 @@ Result<EngineOptions> EngineFlags::resolve(const Model& model, int64_t draft_pag
   EngineOptions o;
   o.context = context;
   MAKAR_TRY(o.context.policy, parse_context_policy(policy));
-  MAKAR_CHECK_OK(check_context(model.spec(), o.context));
+  MAKAR_RETURN_IF_ERROR(check_context(model.spec(), o.context));
   MAKAR_TRY(MemoryBudget memory, budget());
   if (memory.bytes > 0) memory.bytes = std::max<int64_t>(memory.bytes - reserved, 1);
   o.cache = memory.cache;

@@ -67,7 +67,7 @@ Result<int> compare(AbCommand& c, EvalModel& model, const EvalTask& task) {
   }
   b = last;
   if (!c.save.empty())
-    MAKAR_CHECK_OK(write_file(c.save, dump(regression_json(*b, model.identity()), 2) + "\n"));
+    MAKAR_RETURN_IF_ERROR(write_file(c.save, dump(regression_json(*b, model.identity()), 2) + "\n"));
   if (!a) {
     if (!print_out(fmt::format("{} {:.4f} on {} documents\n", b->metric, b->score, b->values.size())))
       return 1;

@@ -98,7 +98,7 @@ Result<std::vector<EvalTask>> find_tasks(const EvalRunFlags& c) {
 Result<EvalCache> open_cache(const EvalRunFlags& c) {
   if (c.output.empty()) return EvalCache::open("");
   const OutputFiles files(c.output);
-  MAKAR_CHECK_OK(make_folder(files.folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(files.folder));
   MAKAR_TRY(EvalCache cache, EvalCache::open(files.cache()));
   if (cache.size() > 0)
     fmt::print(stderr, "makar: resuming with {} finished documents in {}\n", cache.size(), files.cache());

@@ -47,9 +47,9 @@ Status check_continued(const FineTuneOptions& s, const AdapterConfig& config) {
                     "lora_model_dir)",
                     s.lora_model_dir, found);
   };
-  MAKAR_CHECK_OK(check_equal("--lora-r", "lora_r", s.rank == config.rank, config.rank));
-  MAKAR_CHECK_OK(check_equal("--lora-alpha", "lora_alpha", s.alpha == config.alpha, config.alpha));
-  MAKAR_CHECK_OK(check_equal("--use-dora", "use_dora", s.dora == config.dora, config.dora));
+  MAKAR_RETURN_IF_ERROR(check_equal("--lora-r", "lora_r", s.rank == config.rank, config.rank));
+  MAKAR_RETURN_IF_ERROR(check_equal("--lora-alpha", "lora_alpha", s.alpha == config.alpha, config.alpha));
+  MAKAR_RETURN_IF_ERROR(check_equal("--use-dora", "use_dora", s.dora == config.dora, config.dora));
   return check_equal("--use-rslora", "use_rslora", s.rslora == config.rslora, config.rslora);
 }
 
@@ -91,7 +91,7 @@ Status check_fine_tune(FineTuneOptions& s, const Options& options, double adapte
     return error_at(
         "adapter", "expected lora or qlora, got '{}'{}", s.adapter,
         is_folder(s.adapter) ? "; to continue training that adapter, use --lora-model-dir " + s.adapter : "");
-  MAKAR_CHECK_OK(check_adapter_options(s, options));
+  MAKAR_RETURN_IF_ERROR(check_adapter_options(s, options));
   if (s.rank < 1 || s.rank > 65536) return error_at("lora_r", "expected 1 to 65536, got {}", s.rank);
   if (!(s.dropout >= 0 && s.dropout < 1))
     return error_at("lora_dropout", "expected at least 0 and below 1, got {}", s.dropout);
@@ -115,7 +115,7 @@ Result<LanguageModel> load_base(FineTuneOptions& s, Device& device, ThreadPool& 
   if (s.adapter == "qlora" && s.quantize_base.empty() && !quantized) s.quantize_base = "q4_k";
   if (s.quantize_base.empty()) return language;
   const double before = mebibytes(model);
-  MAKAR_CHECK_OK(quantize_in_memory(model, s.quantize_base, pool));
+  MAKAR_RETURN_IF_ERROR(quantize_in_memory(model, s.quantize_base, pool));
   say(s.common, fmt::format("base model: {:.1f} MiB as {}, {:.1f} MiB in its files", mebibytes(model),
                             s.quantize_base, before));
   return language;
@@ -125,7 +125,7 @@ Result<std::optional<AdapterConfig>> open_adapter(const FineTuneOptions& s, cons
                                                   Device& device) {
   if (!s.lora_model_dir.empty()) {
     MAKAR_TRY(AdapterConfig config, load_adapter(loaded, s.lora_model_dir, device));
-    MAKAR_CHECK_OK(check_continued(s, config));
+    MAKAR_RETURN_IF_ERROR(check_continued(s, config));
     return std::optional<AdapterConfig>(std::move(config));
   }
   if (s.adapter.empty()) return std::optional<AdapterConfig>();
@@ -135,7 +135,7 @@ Result<std::optional<AdapterConfig>> open_adapter(const FineTuneOptions& s, cons
   config.targets = s.targets.empty() ? std::vector<std::string>{"all-linear"} : s.targets;
   config.modules_to_save = s.modules_to_save;
   config.json = {{"base_model_name_or_path", s.base_model}};
-  MAKAR_CHECK_OK(add_adapter(loaded, config, device, static_cast<uint64_t>(s.common.loop.seed)));
+  MAKAR_RETURN_IF_ERROR(add_adapter(loaded, config, device, static_cast<uint64_t>(s.common.loop.seed)));
   return std::optional<AdapterConfig>(std::move(config));
 }
 

@@ -165,17 +165,17 @@ void declare_generate(Options& options, GenerateCommand& c) {
 
 // Errors are bad usage.
 Status check_generate(const Options& options, GenerateCommand& c) {
-  MAKAR_CHECK_OK(c.model.use_default());
-  MAKAR_CHECK_OK(c.flags.check(options));
-  MAKAR_CHECK_OK(check_prompt(options, c));
+  MAKAR_RETURN_IF_ERROR(c.model.use_default());
+  MAKAR_RETURN_IF_ERROR(c.flags.check(options));
+  MAKAR_RETURN_IF_ERROR(check_prompt(options, c));
   if (!(c.watermark.share > 0 && c.watermark.share < 1))
     return error_at("--watermark-share", "must be between 0 and 1, got {}", c.watermark.share);
   if (!(c.watermark.delta >= 0 && c.watermark.delta <= 100))
     return error_at("--watermark-delta", "must be 0 to 100, got {}", c.watermark.delta);
-  MAKAR_CHECK_OK(c.rank.check(c.flags));
+  MAKAR_RETURN_IF_ERROR(c.rank.check(c.flags));
   if (!c.rank.rules.empty() && (c.control.on() || !c.ids.empty()))
     return error_at("--rank-by", "cannot be combined with --control or --ids");
-  MAKAR_CHECK_OK(c.control.check());
+  MAKAR_RETURN_IF_ERROR(c.control.check());
   if (c.control.on() && (c.jsonl || !c.ids.empty() || !c.watermark.key.empty()))
     return error_at("--control", "cannot be combined with --jsonl, --ids or --watermark-key");
   return Done{};

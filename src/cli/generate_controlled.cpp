@@ -27,7 +27,7 @@ void ControlFlags::declare(Options& options) {
 }
 
 Status ControlFlags::check() const {
-  MAKAR_CHECK_OK(check_control(control));
+  MAKAR_RETURN_IF_ERROR(check_control(control));
   if (on() && classifier.empty()) return error_at("--control", "needs --classifier, which measures toxicity");
   return Done{};
 }

@@ -110,7 +110,7 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, size
     } else if (key == "early_stopping") {
       MAKAR_TRY(o.early_stop, parse_early_stop(value.is_string() ? value.get<std::string>() : value.dump()));
     } else if (key == "mbr_metric" && value.is_string()) {
-      MAKAR_CHECK_OK(read_mbr_metric(value.get<std::string>(), key, o));
+      MAKAR_RETURN_IF_ERROR(read_mbr_metric(value.get<std::string>(), key, o));
     } else if (key == "mbr" && value.is_number_integer()) {
       o.mbr = value.get<int64_t>();
     } else {
@@ -119,10 +119,10 @@ Result<std::unique_ptr<TextGeneration>> begin_line(const std::string& line, size
         return error_at(key, "is not a known key of a request, or has the wrong type: {}", value.dump());
     }
   }
-  MAKAR_CHECK_OK(check_generation(o));
+  MAKAR_RETURN_IF_ERROR(check_generation(o));
   if (prompt.empty() && !o.images) return error_at("request", "expected \"prompt\" or \"messages\"");
   logprobs = o.logprobs >= 0;
-  MAKAR_CHECK_OK(add_watermark(c, prompt, o));
+  MAKAR_RETURN_IF_ERROR(add_watermark(c, prompt, o));
   return TextGeneration::begin(engine, language, std::move(prompt), o);
 }
 

@@ -28,7 +28,7 @@ Status SpeculationOptions::open(const LanguageModel& language, Device& device, c
     return error_at(draft,
                     "a draft model must be decoder-only with the same vocabulary ({} ids); this {} has {}",
                     language.spec().vocab, spec.architecture, spec.vocab);
-  MAKAR_CHECK_OK(admit_model(*loaded.model, draft, budget));
+  MAKAR_RETURN_IF_ERROR(admit_model(*loaded.model, draft, budget));
   loaded.model->pack(device, true, language.model().activations());
   loaded_ = std::make_shared<LoadedModel>(std::move(loaded));
   speculation.draft_model = [model = loaded_, &device] {
@@ -72,13 +72,13 @@ void GenerationFlags::declare(Options& options) {
 Status GenerationFlags::check(const Options& options) {
   MAKAR_TRY(generation.early_stop, parse_early_stop(early));
   const std::string metric = !mbr_metric.empty() ? mbr_metric : mbr_model.empty() ? "chrf" : "embedding";
-  MAKAR_CHECK_OK(read_mbr_metric(metric, "--mbr-metric", generation));
+  MAKAR_RETURN_IF_ERROR(read_mbr_metric(metric, "--mbr-metric", generation));
   if (generation.mbr_embedding && mbr_model.empty())
     return error_at("--mbr-metric", "embedding needs an embedding model; set --mbr-model");
   const int constraints = !json_schema.empty() + !grammar.empty() + !regex.empty();
   if (constraints > 1) return error_at("options", "--json-schema, --grammar and --regex cannot be combined");
   generation.speculation = speculation.speculation;
-  MAKAR_CHECK_OK(check_generation(generation));
+  MAKAR_RETURN_IF_ERROR(check_generation(generation));
   if (options.given("--jsonl")) return Done{};  // each request sets its own
   const bool several_answers = generation.answers > 1 || generation.best_of > 1 || generation.mbr > 0;
   const bool greedy = generation.sampler.temperature == 0 || generation.sampler.top_k == 1;
@@ -87,17 +87,17 @@ Status GenerationFlags::check(const Options& options) {
                     : generation.best_of > 1 ? "--best-of"
                                              : "--answers",
                     "greedy decoding gives the same answer every time; set --temperature, or use --beams");
-  MAKAR_CHECK_OK(engine.budget());
+  MAKAR_RETURN_IF_ERROR(engine.budget());
   for (const std::string& text : ineffective_options(options, *this)) warn(text);
   return Done{};
 }
 
 Status GenerationFlags::prepare(const LanguageModel& language, Device& device) {
-  MAKAR_CHECK_OK(constrain(language));
+  MAKAR_RETURN_IF_ERROR(constrain(language));
   MAKAR_TRY(const MemoryBudget budget, engine.budget());
-  MAKAR_CHECK_OK(speculation.open(language, device, budget));
+  MAKAR_RETURN_IF_ERROR(speculation.open(language, device, budget));
   generation.speculation = speculation.speculation;
-  MAKAR_CHECK_OK(open_embedder(device));
+  MAKAR_RETURN_IF_ERROR(open_embedder(device));
   return check_generation(generation);
 }
 

@@ -77,7 +77,7 @@ void declare_add(Options& options, AddCommand& c) {
 Status check_add(AddCommand& c) {
   MAKAR_TRY(c.load.encoding, parse_encoding(c.encoding, "--encoding"));
   MAKAR_TRY(c.settings.chunk.kind, parse_chunk_kind(c.chunk, "--chunk"));
-  MAKAR_CHECK_OK(check_chunk_options(c.settings.chunk));
+  MAKAR_RETURN_IF_ERROR(check_chunk_options(c.settings.chunk));
   MAKAR_TRY(c.settings.vector, parse_vector_type(c.vector, "--vector"));
   MAKAR_TRY(c.settings.similarity, parse_similarity(c.similarity, "--similarity"));
   if (c.settings.chunk.kind == ChunkKind::kTokens && c.settings.tokenizer.empty())
@@ -164,7 +164,7 @@ Status add_files(const AddCommand& c, const std::vector<std::string>& files, Ind
     if (!stored || named) return loaded.error();
     bad.add(file, loaded.error().message);
   }
-  MAKAR_CHECK_OK(indexer.commit());
+  MAKAR_RETURN_IF_ERROR(indexer.commit());
   progress.show("adding files", files.size(), files.size());
   return Done{};
 }

@@ -70,15 +70,15 @@ Status SearchFlags::check() {
       return error_at(flag, "must be from {} to {}, got {}", low, high, value);
     return Done{};
   };
-  MAKAR_CHECK_OK(bounded("--k", static_cast<double>(k), 1, 100000));
-  MAKAR_CHECK_OK(bounded("--candidates", static_cast<double>(candidates), 1, 100000));
-  MAKAR_CHECK_OK(bounded("--ef", static_cast<double>(options.ef), 1, 100000));
-  MAKAR_CHECK_OK(bounded("--k1", options.sparse.k1, 0, 1000));
-  MAKAR_CHECK_OK(bounded("--b", options.sparse.b, 0, 1));
-  MAKAR_CHECK_OK(bounded("--rrf-k", options.rrf_k, 0, 1e6));
-  MAKAR_CHECK_OK(bounded("--weight", options.weight, 0, 1));
-  MAKAR_CHECK_OK(bounded("--rerank-top", static_cast<double>(rerank_top), 0, 100000));
-  MAKAR_CHECK_OK(bounded("--rerank-weight", reranking.weight, 0, 1));
+  MAKAR_RETURN_IF_ERROR(bounded("--k", static_cast<double>(k), 1, 100000));
+  MAKAR_RETURN_IF_ERROR(bounded("--candidates", static_cast<double>(candidates), 1, 100000));
+  MAKAR_RETURN_IF_ERROR(bounded("--ef", static_cast<double>(options.ef), 1, 100000));
+  MAKAR_RETURN_IF_ERROR(bounded("--k1", options.sparse.k1, 0, 1000));
+  MAKAR_RETURN_IF_ERROR(bounded("--b", options.sparse.b, 0, 1));
+  MAKAR_RETURN_IF_ERROR(bounded("--rrf-k", options.rrf_k, 0, 1e6));
+  MAKAR_RETURN_IF_ERROR(bounded("--weight", options.weight, 0, 1));
+  MAKAR_RETURN_IF_ERROR(bounded("--rerank-top", static_cast<double>(rerank_top), 0, 100000));
+  MAKAR_RETURN_IF_ERROR(bounded("--rerank-weight", reranking.weight, 0, 1));
   if (rerank.empty() && (rerank_top > 0 || reranking.weight != 1))
     return error_at(rerank_top > 0 ? "--rerank-top" : "--rerank-weight", "has no effect without --rerank");
   reranking.top = static_cast<size_t>(rerank_top > 0 ? rerank_top : candidates);

@@ -22,7 +22,7 @@ inline Status each_json_line(const std::string& path,
     const std::string place = fmt::format("{}:{}", path, ++number);
     if (text.find_first_not_of(" \t\r", at) < end) {
       MAKAR_TRY(Json value, parse_json(std::string_view(text).substr(at, end - at), place));
-      MAKAR_CHECK_OK(use(std::move(value), place));
+      MAKAR_RETURN_IF_ERROR(use(std::move(value), place));
     }
     at = end + 1;
   }

@@ -69,13 +69,13 @@ Result<std::vector<JudgedItem>> JudgeCommand::items() const {
   for (size_t i = 0; i < prompts.size(); ++i) out[i].question = prompts[i];
   const auto fill = [&](const std::string& source, std::string JudgedItem::*field) -> Status {
     MAKAR_TRY(const auto values, read_values(source));
-    MAKAR_CHECK_OK(same_count(prompts.size(), questions, values.size(), source));
+    MAKAR_RETURN_IF_ERROR(same_count(prompts.size(), questions, values.size(), source));
     for (size_t i = 0; i < values.size(); ++i) out[i].*field = values[i];
     return Done{};
   };
-  MAKAR_CHECK_OK(fill(answers[0], &JudgedItem::answer));
-  if (answers.size() > 1) MAKAR_CHECK_OK(fill(answers[1], &JudgedItem::other));
-  if (!references.empty()) MAKAR_CHECK_OK(fill(references, &JudgedItem::reference));
+  MAKAR_RETURN_IF_ERROR(fill(answers[0], &JudgedItem::answer));
+  if (answers.size() > 1) MAKAR_RETURN_IF_ERROR(fill(answers[1], &JudgedItem::other));
+  if (!references.empty()) MAKAR_RETURN_IF_ERROR(fill(references, &JudgedItem::reference));
   if (out.empty()) return error_at(questions, "has no questions");
   return out;
 }

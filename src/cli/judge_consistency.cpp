@@ -83,8 +83,8 @@ int selfcheck_with_encoder(const JudgeCommand& c, const SelfCheckFiles& files) {
     const std::string key = sum.hex();
     if (auto known = scores_of(cache->find(key), sentences.size())) return std::move(*known);
     MAKAR_TRY(auto scores, selfcheck_by_vectors(vectors, sentences, samples));
-    MAKAR_CHECK_OK(cache->add(key, scores));
-    MAKAR_CHECK_OK(cache->flush());
+    MAKAR_RETURN_IF_ERROR(cache->add(key, scores));
+    MAKAR_RETURN_IF_ERROR(cache->flush());
     return scores;
   };
   return report_selfcheck(c, files, "bertscore", check_one);
@@ -94,7 +94,7 @@ Result<SelfCheckFiles> read_selfcheck(const std::string& answers, const std::str
   SelfCheckFiles out;
   MAKAR_TRY(out.answers, read_values(answers));
   MAKAR_TRY(out.samples, read_cells(samples));
-  MAKAR_CHECK_OK(same_count(out.answers.size(), answers, out.samples.size(), samples));
+  MAKAR_RETURN_IF_ERROR(same_count(out.answers.size(), answers, out.samples.size(), samples));
   for (size_t i = 0; i < out.samples.size(); ++i)
     if (out.samples[i].empty()) return error_at(samples, "item {} has no samples", i);
   return out;

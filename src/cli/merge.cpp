@@ -14,7 +14,7 @@ namespace {
 Status copy_tokenizer(const std::string& base, const std::string& out) {
   MAKAR_TRY(const ModelSource source, ModelSource::open(base));
   if (!source.gguf) return copy_tokenizer_files(base, out);
-  MAKAR_CHECK_OK(write_tokenizer(source.gguf->fields(), out));
+  MAKAR_RETURN_IF_ERROR(write_tokenizer(source.gguf->fields(), out));
   return Done{};
 }
 

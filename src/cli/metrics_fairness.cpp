@@ -34,7 +34,7 @@ int run_fairness_metric(const std::string& name, const std::vector<std::string>&
       [&](const std::vector<std::string>& systems) -> Result<Evaluation> {
         MAKAR_TRY(const auto p, read_paired<std::string>(systems, files.ref[0], read_values));
         MAKAR_TRY(const auto groups, read_values(group));
-        MAKAR_CHECK_OK(same_count(p.ref.size() / systems.size(), files.ref[0], groups.size(), group));
+        MAKAR_RETURN_IF_ERROR(same_count(p.ref.size() / systems.size(), files.ref[0], groups.size(), group));
         std::vector<std::string> all = p.ref;
         all.insert(all.end(), p.hyp.begin(), p.hyp.end());
         MAKAR_TRY(const std::string yes, positive_label(all, positive));

@@ -38,7 +38,7 @@ Result<Paired<T>> read_paired(const std::vector<std::string>& systems, const std
   MAKAR_TRY(const std::vector<T> ref, read(truth));
   for (const std::string& file : systems) {
     MAKAR_TRY(const std::vector<T> hyp, read(file));
-    MAKAR_CHECK_OK(same_count(ref.size(), truth, hyp.size(), file));
+    MAKAR_RETURN_IF_ERROR(same_count(ref.size(), truth, hyp.size(), file));
     out.hyp.insert(out.hyp.end(), hyp.begin(), hyp.end());
     out.ref.insert(out.ref.end(), ref.begin(), ref.end());
   }

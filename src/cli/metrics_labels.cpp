@@ -111,7 +111,7 @@ int run_agreement_metric(const std::string& name, const std::vector<std::string>
         for (const std::string& file : files.hyp) {
           MAKAR_TRY(auto labels, read_values(file));
           raters.push_back(std::move(labels));
-          MAKAR_CHECK_OK(same_count(raters[0].size(), files.hyp[0], raters.back().size(), file));
+          MAKAR_RETURN_IF_ERROR(same_count(raters[0].size(), files.hyp[0], raters.back().size(), file));
         }
         return evaluate_fleiss(raters);
       },

@@ -93,8 +93,8 @@ Result<Json> train_head(PairEncoder& encoder, const TrainingFiles& files) {
     MAKAR_TRY(const auto rated_hyp, read_values(files.hyp));
     MAKAR_TRY(const auto rated_ref, read_values(files.ref));
     MAKAR_TRY(const auto ratings, read_numbers(files.scores));
-    MAKAR_CHECK_OK(same_count(rated_ref.size(), files.ref, rated_hyp.size(), files.hyp));
-    MAKAR_CHECK_OK(same_count(rated_ref.size(), files.ref, ratings.size(), files.scores));
+    MAKAR_RETURN_IF_ERROR(same_count(rated_ref.size(), files.ref, rated_hyp.size(), files.hyp));
+    MAKAR_RETURN_IF_ERROR(same_count(rated_ref.size(), files.ref, ratings.size(), files.scores));
     MAKAR_TRY(const FeatureRows rated, encoder.rows(rated_hyp, rated_ref, "ratings", false));
     std::vector<double> before;
     for (const auto& row : rated) before.push_back(head.score(row));
@@ -105,7 +105,7 @@ Result<Json> train_head(PairEncoder& encoder, const TrainingFiles& files) {
                 {"pretrained_spearman", spearman(before, ratings)},
                 {"penalty", fit.penalty}});
   }
-  MAKAR_CHECK_OK(write_file(files.output, head.json().dump() + "\n"));
+  MAKAR_RETURN_IF_ERROR(write_file(files.output, head.json().dump() + "\n"));
   return out;
 }
 
@@ -192,7 +192,7 @@ int run_learned_metric(const std::string& name, const std::vector<std::string>& 
           for (const std::string& file : systems) {
             if (!scores_by_file.contains(file)) {
               MAKAR_TRY(const auto hyp, read_values(file));
-              MAKAR_CHECK_OK(same_count(references->size(), files.ref[0], hyp.size(), file));
+              MAKAR_RETURN_IF_ERROR(same_count(references->size(), files.ref[0], hyp.size(), file));
               MAKAR_TRY(const FeatureRows rows, encoder.rows(hyp, *references, "scoring", output.json));
               if (!rows.empty() && rows[0].size() != head->width())
                 return error_at(head_file, "has {} features, the encoder gives {}", head->width(),

@@ -158,7 +158,7 @@ Result<TextsToScore> read_texts(const PerplexityCommand& c) {
   } else {
     MAKAR_TRY(out.prompts, read_values(c.prompts));
   }
-  MAKAR_CHECK_OK(same_count(out.texts.size(), c.source, out.prompts.size(), c.prompts));
+  MAKAR_RETURN_IF_ERROR(same_count(out.texts.size(), c.source, out.prompts.size(), c.prompts));
   if (c.join_lines) out.texts = {fmt::format("{}\n", fmt::join(out.texts, "\n"))};
   return out;
 }
@@ -250,7 +250,7 @@ int run_bert_score(const std::string& name, const std::vector<std::string>& argu
         for (const std::string& file : systems) {
           if (!scores_by_file.contains(file)) {
             MAKAR_TRY(const auto hyp, read_values(file));
-            MAKAR_CHECK_OK(same_count(references->size(), c.files.ref[0], hyp.size(), file));
+            MAKAR_RETURN_IF_ERROR(same_count(references->size(), c.files.ref[0], hyp.size(), file));
             MAKAR_TRY(scores_by_file[file],
                       score_pairs(scorer, hyp, *references, frequencies ? &*frequencies : nullptr, base,
                                   c.output.json));

@@ -21,7 +21,7 @@ Result<Probabilities> read_probabilities(const std::vector<std::string>& systems
   MAKAR_TRY(const auto values, read_values(truth_file));
   for (const std::string& file : systems) {
     MAKAR_TRY(const auto cells, read_cells(file));
-    MAKAR_CHECK_OK(same_count(values.size(), truth_file, cells.size(), file));
+    MAKAR_RETURN_IF_ERROR(same_count(values.size(), truth_file, cells.size(), file));
     for (size_t i = 0; i < cells.size(); ++i) {
       MAKAR_TRY(auto row, numbers_of(cells[i], fmt::format("{} item {}", file, i + 1)));
       if (row.size() == 1) row.insert(row.begin(), 1 - row[0]);
@@ -87,7 +87,7 @@ int run_probability_metric(const std::string& name, const std::vector<std::strin
         MAKAR_TRY(Evaluation e, evaluate_probabilities(p, main, bins));
         if (!plot_done && !e.details.contains("bins"))
           return error_at("--svg", "needs probabilities from 0 to 1");
-        if (!plot_done) MAKAR_CHECK_OK(write_file(plot, calibration_plot(e)));
+        if (!plot_done) MAKAR_RETURN_IF_ERROR(write_file(plot, calibration_plot(e)));
         plot_done = true;
         return e;
       },

@@ -23,7 +23,7 @@ Result<References> read_references(const std::vector<std::string>& files) {
   for (const std::string& file : files) {
     MAKAR_TRY(const auto cells, read_cells(file));
     if (out.empty()) out.resize(cells.size());
-    MAKAR_CHECK_OK(same_count(out.size(), files[0], cells.size(), file));
+    MAKAR_RETURN_IF_ERROR(same_count(out.size(), files[0], cells.size(), file));
     for (size_t i = 0; i < cells.size(); ++i) out[i].insert(out[i].end(), cells[i].begin(), cells[i].end());
   }
   for (size_t i = 0; i < out.size(); ++i)
@@ -37,7 +37,7 @@ Result<Segments> read_segments(const std::vector<std::string>& systems, const Re
   Segments out;
   for (const std::string& file : systems) {
     MAKAR_TRY(auto values, read_values(file));
-    MAKAR_CHECK_OK(same_count(references.size(), reference_file, values.size(), file));
+    MAKAR_RETURN_IF_ERROR(same_count(references.size(), reference_file, values.size(), file));
     for (size_t i = 0; i < values.size(); ++i) out.push_back({std::move(values[i]), references[i]});
   }
   return out;
@@ -122,14 +122,14 @@ Result<TextMetric> TextOptions::metric(const std::string& name, bool each) {
     BleuOptions o;
     MAKAR_TRY(o.words, split());
     MAKAR_TRY(o.smoothing, parse_smoothing(smooth, "--smooth-method"));
-    MAKAR_CHECK_OK(between("--max-ngram-order", order, 1, 100));
+    MAKAR_RETURN_IF_ERROR(between("--max-ngram-order", order, 1, 100));
     o.smooth_value = smooth_value, o.order = order, o.lowercase = lowercase,
     o.effective_order = effective || each;
     return TextMetric([o](const Segments& s) { return evaluate_bleu(s, o); });
   }
   if (name == "chrf" || name == "chrf++") {
-    MAKAR_CHECK_OK(between("--char-order", characters, 1, 100));
-    MAKAR_CHECK_OK(between("--word-order", words, 0, 100));
+    MAKAR_RETURN_IF_ERROR(between("--char-order", characters, 1, 100));
+    MAKAR_RETURN_IF_ERROR(between("--word-order", words, 0, 100));
     const ChrfOptions o{characters, words, beta, lowercase, whitespace, eps};
     return TextMetric([o](const Segments& s) { return evaluate_chrf(s, o); });
   }

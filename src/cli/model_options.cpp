@@ -125,7 +125,7 @@ Result<LanguageModel> open_model(const ModelOptions& options, Device& device, co
     MAKAR_TRY(const std::string source, text_or_file(options.chat_template, "--chat-template"));
     const std::string hint = suggest_file(options.chat_template, "--chat-template");
     if (!hint.empty()) return error_at("--chat-template", "expects the text of a template{}", hint);
-    MAKAR_CHECK_OK(language.use_template(source, "--chat-template"));
+    MAKAR_RETURN_IF_ERROR(language.use_template(source, "--chat-template"));
   }
   return language;
 }

@@ -28,8 +28,8 @@ Status write_code_images(Autoencoder& net, const Numbers& test, const std::strin
   const Tensor x = test.rows(device, indices), code = net.encode(ctx, x);
   std::vector<float> all = values_of(x), reconstructed = values_of(net.decode(ctx, code));
   all.insert(all.end(), reconstructed.begin(), reconstructed.end());
-  MAKAR_CHECK_OK(write_file(folder + "/reconstructions.png",
-                            image_grid(all, 2 * count, test.height, test.columns, count)));
+  MAKAR_RETURN_IF_ERROR(write_file(folder + "/reconstructions.png",
+                                   image_grid(all, 2 * count, test.height, test.columns, count)));
   // Row r interpolates between the codes of examples r and r + 1.
   const Tensor codes = code.host();
   const int64_t width = net.code_width(), rows = std::min<int64_t>(5, count - 1);
@@ -43,9 +43,9 @@ Status write_code_images(Autoencoder& net, const Numbers& test, const std::strin
   if (rows > 0) {
     const Tensor path_codes =
         Tensor::from({rows * kColumns, width}, std::span<const float>(path)).to(device.memory());
-    MAKAR_CHECK_OK(write_file(folder + "/interpolation.png",
-                              image_grid(values_of(net.decode(ctx, path_codes)), rows * kColumns, test.height,
-                                         test.columns, kColumns)));
+    MAKAR_RETURN_IF_ERROR(write_file(folder + "/interpolation.png",
+                                     image_grid(values_of(net.decode(ctx, path_codes)), rows * kColumns,
+                                                test.height, test.columns, kColumns)));
   }
   if (net.kind() != CodeKind::kVariational) return Done{};
   const Rng rng(seed, Purpose::kSynthetic);

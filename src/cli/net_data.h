@@ -24,7 +24,7 @@ inline Result<std::vector<std::string>> read_sentences(const std::vector<std::st
   MAKAR_TRY(const std::vector<DataPath> paths, parse_data_paths(files));
   std::vector<std::string> lines;
   size_t bytes = 0;
-  MAKAR_CHECK_OK(each_line(paths, [&](std::string_view line) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_line(paths, [&](std::string_view line) -> Status {
     if ((bytes += line.size()) > kMaxBytes)
       return error_of(Error::Kind::kLimit, "data", "has more than {} bytes of text; use a part of it",
                       kMaxBytes);

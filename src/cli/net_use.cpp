@@ -96,14 +96,14 @@ Result<std::vector<float>> sample_images(const std::string& folder, const std::s
   if (kind == "gan") {
     MAKAR_TRY(auto gan, Gan::load(folder));
     height = gan.height(), columns = gan.columns();
-    MAKAR_CHECK_OK(check_pixels(count, height, columns));
+    MAKAR_RETURN_IF_ERROR(check_pixels(count, height, columns));
     return gan.sample(static_cast<size_t>(count), seed, device);
   }
   MAKAR_TRY(auto net, Autoencoder::load(folder));
   if (net.kind() != CodeKind::kVariational || net.height() == 0)
     return error_at(folder, "generates no images; a GAN or a variational autoencoder of images does");
   height = net.height(), columns = net.columns();
-  MAKAR_CHECK_OK(check_pixels(count, height, columns));
+  MAKAR_RETURN_IF_ERROR(check_pixels(count, height, columns));
   const Rng rng(seed, Purpose::kSynthetic);
   std::vector<float> codes;
   for (int64_t i = 0; i < count * net.code_width(); ++i)

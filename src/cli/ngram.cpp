@@ -49,7 +49,7 @@ Result<NumberedWords> count_words(const TrainNgrams& c, const std::vector<DataPa
   NumberedWords all, out;
   std::vector<int64_t> counts;
   size_t bytes = 0;
-  MAKAR_CHECK_OK(each_line(paths, [&](std::string_view line) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_line(paths, [&](std::string_view line) -> Status {
     for (const std::string_view word : splitter.split(line)) {
       const uint32_t id = all.add(word);
       if (id == counts.size()) counts.push_back(0), bytes += 2 * word.size() + 128;  // estimate with overhead
@@ -74,10 +74,10 @@ Result<NgramModel> train(const TrainNgrams& c, const std::vector<DataPath>& path
     counts.limit_words(known);
   }
   WordSplitter splitter(c.words);
-  MAKAR_CHECK_OK(each_line(paths, [&](std::string_view line) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_line(paths, [&](std::string_view line) -> Status {
     const auto& words = splitter.split(line);
     if (words.empty()) return Done{};
-    MAKAR_CHECK_OK(counts.add(words));
+    MAKAR_RETURN_IF_ERROR(counts.add(words));
     progress.show("counting", counts.tokens, 0, fmt::format("{} MB", counts.bytes() >> 20));
     return Done{};
   }));

@@ -37,7 +37,7 @@ Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
   }
   const std::string path = s.ref_model.empty() ? s.base_model : s.ref_model;
   MAKAR_TRY(parts.reference_model, open_mapped(path, device));
-  MAKAR_CHECK_OK(check_causal(parts.reference_model->spec(), path, "the reference"));
+  MAKAR_RETURN_IF_ERROR(check_causal(parts.reference_model->spec(), path, "the reference"));
   if (parts.reference_model->spec().vocab != parts.language->spec().vocab)
     return error_at(path, "has a different vocabulary from {}; the reference must read the same tokens",
                     s.base_model);
@@ -51,8 +51,8 @@ Result<RewardTerm> open_reward_model(const PolicyRun& s, const RewardTermSpec& s
   if (spec.argument.empty()) return error_at("reward", "{0} needs a folder: {0}=DIR", spec.name);
   MAKAR_TRY(LanguageModel opened, open_mapped(spec.argument, device));
   const bool quality = spec.name == "quality";
-  MAKAR_CHECK_OK(quality ? check_quality_model(opened.spec(), spec.argument)
-                         : check_reward_model(opened.spec(), spec.argument));
+  MAKAR_RETURN_IF_ERROR(quality ? check_quality_model(opened.spec(), spec.argument)
+                                : check_reward_model(opened.spec(), spec.argument));
   if (!opened.has_tokenizer()) return error_of(Error::Kind::kNotFound, spec.argument, "has no tokenizer");
   parts.reward_models.push_back(std::make_unique<LanguageModel>(std::move(opened)));
   const LanguageModel& scorer = *parts.reward_models.back();
@@ -118,12 +118,12 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_learnin
     if (value >= low && value <= high) return Done{};
     return error_at(key, "expected {} to {}, got {}", low, high, value);
   };
-  MAKAR_CHECK_OK(range("num_generations", p.group, 1, 1024));
-  MAKAR_CHECK_OK(range("max_completion_length", p.max_new_tokens, 1, 1 << 20));
-  MAKAR_CHECK_OK(range("steps_per_generation", p.steps_per_generation, 1, 1024));
-  MAKAR_CHECK_OK(range("num_iterations", p.iterations, 1, 64));
+  MAKAR_RETURN_IF_ERROR(range("num_generations", p.group, 1, 1024));
+  MAKAR_RETURN_IF_ERROR(range("max_completion_length", p.max_new_tokens, 1, 1 << 20));
+  MAKAR_RETURN_IF_ERROR(range("steps_per_generation", p.steps_per_generation, 1, 1024));
+  MAKAR_RETURN_IF_ERROR(range("num_iterations", p.iterations, 1, 64));
   p.micro_batch = s.common.loop.micro_batch_size, p.accumulate = s.common.loop.gradient_accumulation_steps;
-  MAKAR_CHECK_OK(range("micro_batch_size", p.micro_batch, 1, 1 << 16));
+  MAKAR_RETURN_IF_ERROR(range("micro_batch_size", p.micro_batch, 1, 1 << 16));
   if (p.answers() % p.group != 0)
     return error_at("num_generations",
                     "a rollout has micro_batch_size * gradient_accumulation_steps * steps_per_generation = "
@@ -137,7 +137,7 @@ Status check_policy(PolicyRun& s, const Options& options, double adapter_learnin
   p.seed = static_cast<uint64_t>(s.common.loop.seed);
   p.activations = activations_of(s.common.loop);
   s.common.loop.no_dropout = true;  // with dropout, the trained policy would not be the sampled one
-  for (const std::string& text : s.rewards) MAKAR_CHECK_OK(parse_reward_term(text));
+  for (const std::string& text : s.rewards) MAKAR_RETURN_IF_ERROR(parse_reward_term(text));
   return check_fine_tune(s, options, adapter_learning_rate);
 }
 
@@ -145,13 +145,13 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
   auto parts = std::make_unique<PolicyParts>();
   MAKAR_TRY(parts->language, load_base(s, device, pool));
   LanguageModel& language = *parts->language;
-  MAKAR_CHECK_OK(check_causal(language.spec(), s.base_model, "the policy"));
+  MAKAR_RETURN_IF_ERROR(check_causal(language.spec(), s.base_model, "the policy"));
   if (!language.has_tokenizer())
     return error_of(Error::Kind::kNotFound, s.base_model, "has no tokenizer; sampling text needs it");
   MAKAR_TRY(parts->adapter, open_adapter(s, language.loaded(), device));
   print_trained_parameters(s.common, language.model());
-  MAKAR_CHECK_OK(open_reference(s, *parts, device));
-  MAKAR_CHECK_OK(open_rewards(s, *parts, device));
+  MAKAR_RETURN_IF_ERROR(open_reference(s, *parts, device));
+  MAKAR_RETURN_IF_ERROR(open_rewards(s, *parts, device));
   s.policy.stop = language.stop_ids();
   if (s.policy.stop.empty())
     return error_at(s.base_model,

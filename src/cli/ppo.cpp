@@ -83,7 +83,7 @@ Result<LoadedModel> open_value(const Ppo& s, const LanguageModel& policy, Device
   LanguageModelOptions options;
   options.weights = WeightUse::kMapped;
   MAKAR_TRY(const LanguageModel start, LanguageModel::open(place, device, options));
-  if (!folder.empty()) MAKAR_CHECK_OK(check_reward_model(start.spec(), place));
+  if (!folder.empty()) MAKAR_RETURN_IF_ERROR(check_reward_model(start.spec(), place));
   const bool same = start.spec().vocab == policy.spec().vocab && start.has_tokenizer() &&
                     start.tokenizer().to_json() == policy.tokenizer().to_json();
   if (!same)
@@ -139,7 +139,7 @@ int run_ppo(const std::vector<std::string>& arguments) {
       "makar ppo -m DIR -d prompts.jsonl --reward model=RM -o runs/mine");
   declare(options, s);
   const auto check = [&]() -> Status {
-    MAKAR_CHECK_OK(check_f32(s.common, "ppo"));
+    MAKAR_RETURN_IF_ERROR(check_f32(s.common, "ppo"));
     return check_options(s);
   };
   const PolicyCommand command{"ppo", kPpoAdapterLearningRate, check,

@@ -245,7 +245,7 @@ int train(Pretrain& p, const std::string& command) {
     job.others = {{generator.model.get(), "generator"}};
     job.save_others = [&]() -> Status {
       const std::string folder = loop.output_dir + "/generator";
-      MAKAR_CHECK_OK(make_folder(folder));
+      MAKAR_RETURN_IF_ERROR(make_folder(folder));
       MAKAR_TRY(const LoadedModel whole, standalone_generator(generator, model));
       return save_model(folder, *whole.model, *whole.family);
     };

@@ -60,7 +60,7 @@ struct PromptCommand {
 // Records of a JSONL file.
 Result<std::vector<Json>> read_records(const std::string& path) {
   std::vector<Json> out;
-  MAKAR_CHECK_OK(each_json_line(path, [&](Json one, const std::string& place) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_json_line(path, [&](Json one, const std::string& place) -> Status {
     if (!one.is_object()) return error_at(place, "expected an object");
     out.push_back(std::move(one));
     return Done{};

@@ -59,14 +59,14 @@ DType file_type(const Json& config) {
 }
 
 Status save(const PruneCommand& c, const LoadedModel& pruned, DType type) {
-  MAKAR_CHECK_OK(make_folder(c.to));
+  MAKAR_RETURN_IF_ERROR(make_folder(c.to));
   for (const auto& p : pruned.model->parameters().all())
     if (p->value.defined()) p->value = p->value.host().to(type);
-  MAKAR_CHECK_OK(save_model(c.to, *pruned.model, *pruned.family));
-  MAKAR_CHECK_OK(copy_tokenizer_files(c.from, c.to));
+  MAKAR_RETURN_IF_ERROR(save_model(c.to, *pruned.model, *pruned.family));
+  MAKAR_RETURN_IF_ERROR(copy_tokenizer_files(c.from, c.to));
   if (const std::string path = c.from + "/generation_config.json"; is_file(path)) {
     MAKAR_TRY(const std::string bytes, read_file(path, size_t{1} << 20));
-    MAKAR_CHECK_OK(write_file(c.to + "/generation_config.json", bytes));
+    MAKAR_RETURN_IF_ERROR(write_file(c.to + "/generation_config.json", bytes));
   }
   return Done{};
 }
@@ -92,7 +92,7 @@ Result<LoadedModel> apply_pruning(const PruneCommand& c, LoadedModel model, cons
   options.progress = [&](int64_t done, int64_t all) {
     progress.show("pruning layers", static_cast<size_t>(done), static_cast<size_t>(all));
   };
-  MAKAR_CHECK_OK(prune_model(model, options, device, pool));
+  MAKAR_RETURN_IF_ERROR(prune_model(model, options, device, pool));
   return model;
 }
 
@@ -122,7 +122,7 @@ Status prune(const PruneCommand& c, PruneOutcome& out) {
   for (const auto& p : pruned.model->parameters().all())
     if (p->value.defined()) p->value = p->value.host();
   out.after = pruned.model->parameters().count(), out.sparsity = sparsity_of(*pruned.model);
-  MAKAR_CHECK_OK(save(c, pruned, type));
+  MAKAR_RETURN_IF_ERROR(save(c, pruned, type));
   out.bytes_before = weight_bytes(c.from), out.bytes = weight_bytes(c.to);
   if (c.report.empty()) return Done{};
   MAKAR_TRY(const LoadedModel before, load_model(c.from));
@@ -168,7 +168,7 @@ Status check_command(PruneCommand& c, const Options& options) {
                     did_you_mean(c.method, prune_method_names()));
   if (!(c.sparsity > 0 && c.sparsity < 1))
     return error_at("sparsity", "expected above 0 and below 1, got {}", c.sparsity);
-  if (!c.pattern.empty()) MAKAR_CHECK_OK(parse_pattern(c.pattern, "pattern"));
+  if (!c.pattern.empty()) MAKAR_RETURN_IF_ERROR(parse_pattern(c.pattern, "pattern"));
   for (const auto& [key, value] : {std::pair("ctx_size", c.window),
                                    {"calibrate_tokens", c.calibration_tokens},
                                    {"report_tokens", c.report_tokens}})

@@ -97,7 +97,7 @@ Status quantize(const QuantizeCommand& c, Outcome& out) {
   MAKAR_TRY(const std::unique_ptr<Device> opened, open_device_option(c.device, pool));
   Device& device = *opened;
   MAKAR_TRY(GgufModel model, open_as_gguf(c.from, {c.tokenizer}));
-  MAKAR_CHECK_OK(Mix::find(c.type, model.fields, model.tensors));  // fail early on an unknown name
+  MAKAR_RETURN_IF_ERROR(Mix::find(c.type, model.fields, model.tensors));  // fail early on an unknown name
   for (const std::string& text : model.warnings) warn(text);
   const std::string tokenizer = c.tokenizer.empty() ? c.from : c.tokenizer;
   Calibration calibration;
@@ -106,7 +106,7 @@ Status quantize(const QuantizeCommand& c, Outcome& out) {
     MAKAR_TRY(const LoadedModel loaded, load_model(c.from));
     MAKAR_TRY(calibration, calibrate(loaded, ids, device, {c.window, c.gptq}));
   }
-  MAKAR_CHECK_OK(write(c, model, pool, c.calibration.empty() ? nullptr : &calibration, out));
+  MAKAR_RETURN_IF_ERROR(write(c, model, pool, c.calibration.empty() ? nullptr : &calibration, out));
   if (c.report.empty()) return Done{};
   MAKAR_TRY(const auto ids, first_tokens(tokenizer, c.report, c.report_tokens));
   MAKAR_TRY(const LoadedModel before, load_model(c.from));

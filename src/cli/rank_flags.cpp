@@ -18,7 +18,7 @@ Status RankFlags::check(const GenerationFlags& flags) const {
   if (rules.empty()) return Done{};
   if (flags.generation.best_of < 2)
     return error_at("--rank-by", "ranks several answers; set --best-of to their number");
-  for (const std::string& rule : rules) MAKAR_CHECK_OK(parse_reward_term(rule));
+  for (const std::string& rule : rules) MAKAR_RETURN_IF_ERROR(parse_reward_term(rule));
   return Done{};
 }
 
@@ -27,7 +27,7 @@ Status RankFlags::open(Device& device, TextGenerationOptions& generation) {
   PolicyRun options;
   options.rewards = rules, options.allow_programs = allow_programs, options.common.quiet = true;
   parts_ = std::make_unique<PolicyParts>();
-  MAKAR_CHECK_OK(open_rewards(options, *parts_, device));
+  MAKAR_RETURN_IF_ERROR(open_rewards(options, *parts_, device));
   generation.rank = [this, &device](const Json& prompt,
                                     const std::vector<std::string>& texts) -> Result<std::vector<double>> {
     const Json record = Json::object();

@@ -77,7 +77,7 @@ Status write_calibration(const Reward& s, const RewardTask& task) {
   for (const double n : task.calibration().pairs) pairs += n;
   if (pairs == 0) return Done{};
   const std::string path = s.common.loop.output_dir + "/calibration.svg";
-  MAKAR_CHECK_OK(write_file(path, task.calibration().svg()));
+  MAKAR_RETURN_IF_ERROR(write_file(path, task.calibration().svg()));
   say(s.common, fmt::format("calibration on {} held-out pairs: {}", pairs, path));
   return Done{};
 }

@@ -95,7 +95,7 @@ Status open_parts(BestCommand& c, PolicyParts& parts, Device& device) {
   if (language.stop_ids().empty())
     return error_at(c.model.model,
                     "has no end-of-text token, so no answer would end; add eos_token_id to its config.json");
-  MAKAR_CHECK_OK(open_rewards(c, parts, device));
+  MAKAR_RETURN_IF_ERROR(open_rewards(c, parts, device));
   c.common.quiet = true;
   MAKAR_TRY(ChatTemplate chat, find_template(c, language));
   const int64_t context =
@@ -116,7 +116,7 @@ Status open_parts(BestCommand& c, PolicyParts& parts, Device& device) {
 Status run(BestCommand& c, BestSums& sums) {
   MAKAR_TRY(const auto compute, c.model.open_device());
   PolicyParts parts;
-  MAKAR_CHECK_OK(open_parts(c, parts, *compute));
+  MAKAR_RETURN_IF_ERROR(open_parts(c, parts, *compute));
   BestOptions options{*best_form_named(c.form), c.keep, {}};
   if (std::isfinite(c.min_reward)) options.min_reward = c.min_reward;
   std::ofstream out(c.output, std::ios::binary | std::ios::trunc);
@@ -157,7 +157,7 @@ Status check_command(BestCommand& c, const Options& options) {
   if (c.keep < 1) return error_at("keep", "expected 1 or more, got {}", c.keep);
   if (options.given("--keep") && c.form != "best")
     return error_at("keep", "has no effect with --form {}; remove it", c.form);
-  for (const std::string& text : c.rewards) MAKAR_CHECK_OK(parse_reward_term(text));
+  for (const std::string& text : c.rewards) MAKAR_RETURN_IF_ERROR(parse_reward_term(text));
   return Done{};
 }
 

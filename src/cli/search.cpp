@@ -74,7 +74,7 @@ Result<std::vector<SearchHit>> find(const SearchCommand& c, Searcher& searcher, 
                                     const std::string& query, size_t k) {
   if (!reranker) return searcher.search(query, k);
   MAKAR_TRY(auto hits, searcher.search(query, std::max(c.search.options.candidates, k)));
-  MAKAR_CHECK_OK(reranker->rerank(query, hits, c.search.reranking));
+  MAKAR_RETURN_IF_ERROR(reranker->rerank(query, hits, c.search.reranking));
   return hits;
 }
 
@@ -206,7 +206,7 @@ void declare_search(Options& options, SearchCommand& c) {
 
 // Errors are bad usage.
 Status check_search(SearchCommand& c) {
-  MAKAR_CHECK_OK(c.search.check());
+  MAKAR_RETURN_IF_ERROR(c.search.check());
   if (c.depth < 1 || c.depth > 100000)
     return error_at("--depth", "must be from 1 to 100000, got {}", c.depth);
   if (!c.eval.empty() && !c.words.empty())
@@ -227,7 +227,7 @@ Status answer_queries(const SearchCommand& c, Searcher& searcher, Reranker* rera
   };
   if (!c.words.empty()) return answer(fmt::format("{}", fmt::join(c.words, " ")));
   Status query_status = Done{};
-  MAKAR_CHECK_OK(each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
+  MAKAR_RETURN_IF_ERROR(each_line_batch(c.files, [&](const std::vector<std::string_view>& lines, size_t) {
     for (const std::string_view line : lines)
       if (query_status.ok() && !line.empty()) query_status = answer(std::string(line));
     return query_status.ok();

@@ -117,24 +117,24 @@ Status check_command(const ServeCommand& c) {
     if (value >= low && value <= high) return Done{};
     return error_at(flag, "must be {} to {}, got {}", low, high, value);
   };
-  MAKAR_CHECK_OK(within("--draft-max", c.models.speculation.speculation.draft_tokens, 1, 64));
-  MAKAR_CHECK_OK(within("--port", c.port, 0, 65535));
-  MAKAR_CHECK_OK(within("--parallel", c.models.parallel, 1, 4096));
-  MAKAR_CHECK_OK(within("--queue", c.queue, 0, 1 << 20));
-  MAKAR_CHECK_OK(within("--timeout", c.timeout_seconds, 1, 86400));
-  MAKAR_CHECK_OK(within("--drain-time", c.drain_seconds, 0, 86400));
-  MAKAR_CHECK_OK(within("--client-time", c.client_seconds, 1, 3600));
-  MAKAR_CHECK_OK(within("--rate-limit", c.limits.requests, 0, int64_t{1} << 40));
-  MAKAR_CHECK_OK(within("--token-rate-limit", c.limits.tokens, 0, int64_t{1} << 40));
-  MAKAR_CHECK_OK(within("--max-tokens", c.max_tokens, 1, 1 << 20));
+  MAKAR_RETURN_IF_ERROR(within("--draft-max", c.models.speculation.speculation.draft_tokens, 1, 64));
+  MAKAR_RETURN_IF_ERROR(within("--port", c.port, 0, 65535));
+  MAKAR_RETURN_IF_ERROR(within("--parallel", c.models.parallel, 1, 4096));
+  MAKAR_RETURN_IF_ERROR(within("--queue", c.queue, 0, 1 << 20));
+  MAKAR_RETURN_IF_ERROR(within("--timeout", c.timeout_seconds, 1, 86400));
+  MAKAR_RETURN_IF_ERROR(within("--drain-time", c.drain_seconds, 0, 86400));
+  MAKAR_RETURN_IF_ERROR(within("--client-time", c.client_seconds, 1, 3600));
+  MAKAR_RETURN_IF_ERROR(within("--rate-limit", c.limits.requests, 0, int64_t{1} << 40));
+  MAKAR_RETURN_IF_ERROR(within("--token-rate-limit", c.limits.tokens, 0, int64_t{1} << 40));
+  MAKAR_RETURN_IF_ERROR(within("--max-tokens", c.max_tokens, 1, 1 << 20));
   if (c.http.tls_certificate.empty() != c.http.tls_key.empty())
     return error_at(c.http.tls_key.empty() ? "--tls-cert" : "--tls-key",
                     "TLS needs both --tls-cert FILE and --tls-key FILE");
   if (c.keys.empty() && c.key_file.empty() && !is_loopback(c.http.host))
     return error_at("--host", "{} is reachable from other machines; set --api-key, or use 127.0.0.1",
                     c.http.host);
-  MAKAR_CHECK_OK(within("--fine-tuning-threads", c.tuning_threads, 0, 256));
-  MAKAR_CHECK_OK(within("--fine-tuning-memory", c.tuning_memory, 64, int64_t{1} << 30));
+  MAKAR_RETURN_IF_ERROR(within("--fine-tuning-threads", c.tuning_threads, 0, 256));
+  MAKAR_RETURN_IF_ERROR(within("--fine-tuning-memory", c.tuning_memory, 64, int64_t{1} << 30));
   if (!(c.max_file_size > 0 && c.max_file_size <= 200))
     return error_at("--max-file-size", "must be above 0 and at most 200, got {}", c.max_file_size);
   if (!(c.threshold > 0 && c.threshold <= 1))

@@ -105,7 +105,7 @@ Result<std::vector<ModelEntry>> ServedModelOptions::entries() const {
     if (!path_exists(out.back().path))
       return error_of(Error::Kind::kNotFound, "--add-model", "{} does not exist", quote(out.back().path));
   }
-  if (!folder.empty()) MAKAR_CHECK_OK(add_folder(folder, out));
+  if (!folder.empty()) MAKAR_RETURN_IF_ERROR(add_folder(folder, out));
   std::set<std::string> names;
   const auto add_name = [&](const std::string& name) { return !name.empty() && names.insert(name).second; };
   for (ModelEntry& entry : out) {
@@ -147,7 +147,7 @@ Result<std::vector<std::shared_ptr<ServedCollection>>> ServedModelOptions::colle
                       quote(name));
     SearchFlags flags;
     flags.k = passages;
-    MAKAR_CHECK_OK(flags.check());
+    MAKAR_RETURN_IF_ERROR(flags.check());
     AskOptions ask;
     ask.min_relevance = min_relevance;
     out.push_back(std::make_shared<ServedCollection>(
@@ -194,7 +194,7 @@ ModelRegistry::Opener ServedModelOptions::opener(Device& device, Turns& turns, b
     SpeculationOptions drafts;
     if (entry.path == resolve_model(model.model) && entry.adapter_folder.empty()) {
       drafts = speculation;
-      MAKAR_CHECK_OK(drafts.open(language, device, budget));
+      MAKAR_RETURN_IF_ERROR(drafts.open(language, device, budget));
     }
     const int64_t resident = resident_memory().now;
     // Without --mem-budget: the weights and a quarter of the machine's memory.

@@ -58,7 +58,7 @@ Result<std::unique_ptr<Task>> image_text_task(Sft& s, LanguageModel& language, J
     if (spec.eos.empty()) return error_at(s.base_model, "config.json has no eos_token_id");
     e.caption = [&s, &language](const std::string& text) -> Result<MaskedTokens> {
       std::vector<uint32_t> ids;
-      MAKAR_CHECK_OK(language.tokenizer().append_ids(text, {}, ids));
+      MAKAR_RETURN_IF_ERROR(language.tokenizer().append_ids(text, {}, ids));
       ids.resize(std::min(ids.size(), static_cast<size_t>(s.sequence_len - 1)));
       MaskedTokens out{{ids.begin(), ids.end()}, {}};
       out.ids.push_back(language.spec().eos[0]);

@@ -77,7 +77,7 @@ struct SqlQuestion {
 // {"question", "sql"} per line.
 Result<std::vector<SqlExample>> read_sql_examples(const std::string& path) {
   std::vector<SqlExample> out;
-  MAKAR_CHECK_OK(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_json_line(path, [&](const Json& one, const std::string& place) -> Status {
     const Json question = one.is_object() ? one.value("question", Json()) : Json();
     const Json sql = one.is_object() ? one.value("sql", one.value("query", Json())) : Json();
     if (!question.is_string() || !sql.is_string())
@@ -226,7 +226,7 @@ void declare_sql(Options& options, SqlCommand& c) {
 
 // Errors are bad usage.
 Status check_sql(const Options& options, SqlCommand& c) {
-  MAKAR_CHECK_OK(c.flags.check(options));
+  MAKAR_RETURN_IF_ERROR(c.flags.check(options));
   const SqlQuestionOptions& question = c.question;
   if (question.attempts < 1 || question.attempts > 20)
     return error_at("--attempts", "must be from 1 to 20, got {}", question.attempts);

@@ -77,7 +77,7 @@ Status each_line_batch(const std::vector<std::string>& files,
       buffer.erase(0, done);
     }
     if (file != 0) ::close(file);
-    MAKAR_CHECK_OK(status);
+    MAKAR_RETURN_IF_ERROR(status);
   }
   return Done{};
 }

@@ -74,7 +74,7 @@ std::string encode_json_line(const Tokenizer& tokenizer, std::string_view line, 
 Result<std::string> ids_line(const Tokenizer& tokenizer, std::string_view text,
                              const EncodeOptions& options) {
   std::vector<uint32_t> ids;
-  MAKAR_CHECK_OK(tokenizer.append_ids(text, options, ids));
+  MAKAR_RETURN_IF_ERROR(tokenizer.append_ids(text, options, ids));
   std::string out;
   out.reserve(ids.size() * 6 + 1);
   for (const uint32_t id : ids) {
@@ -117,7 +117,7 @@ Result<std::string> explain(const Tokenizer& tokenizer, std::string_view text, c
                                          : fmt::format("  {}   (merge {})\n", show(step.tokens), step.rank);
       } else {
         tokens.clear();
-        MAKAR_CHECK_OK(tokenizer.impl().model->tokenize(word, nullptr, tokens));
+        MAKAR_RETURN_IF_ERROR(tokenizer.impl().model->tokenize(word, nullptr, tokens));
         out += fmt::format("  {}\n", show(tokens));
       }
     }
@@ -153,7 +153,7 @@ void declare_encode(Options& options, EncodeCommand& c) {
 
 // Errors are bad usage.
 Status check_encode(EncodeCommand& c) {
-  MAKAR_CHECK_OK(c.shared.resolve());
+  MAKAR_RETURN_IF_ERROR(c.shared.resolve());
   if (c.max_length < 0) return error_at("--max-length", "expected 0 or more, got {}", c.max_length);
   if (c.json + c.pieces + c.explain_merges > 1)
     return error_at("--json", "--json, --pieces and --explain cannot be combined");

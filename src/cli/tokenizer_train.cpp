@@ -105,8 +105,8 @@ Result<TrainSettings> settings_of(const TrainCommand& c) {
 }
 
 Status save(const TrainReport& report, const TrainSettings& s, const std::string& folder) {
-  MAKAR_CHECK_OK(make_folder(folder));
-  MAKAR_CHECK_OK(write_file(folder + "/tokenizer.json", report.tokenizer.dump(2) + "\n"));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(write_file(folder + "/tokenizer.json", report.tokenizer.dump(2) + "\n"));
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}};
   // Sets a role to the first of its usual spellings that is a special token.
   const auto set_role = [&](const char* key, std::initializer_list<const char*> spellings) {

@@ -70,9 +70,9 @@ Status check_training(const TrainVectors& c) {
   if (std::find(kMethods.begin(), kMethods.end(), c.method) == kMethods.end())
     return error_at("--method", "must be {}, got '{}'{}", fmt::join(kMethods, ", "), c.method,
                     did_you_mean(c.method, kMethods));
-  MAKAR_CHECK_OK(check(c.word2vec));
-  MAKAR_CHECK_OK(check(c.words));
-  MAKAR_CHECK_OK(vector_format_named(c.format));
+  MAKAR_RETURN_IF_ERROR(check(c.word2vec));
+  MAKAR_RETURN_IF_ERROR(check(c.words));
+  MAKAR_RETURN_IF_ERROR(vector_format_named(c.format));
   if ((c.method == "glove" || c.method == "ppmi") && c.word2vec.window > 20)
     return error_at("--window", "is at most 20 for {}, got {}", c.method, c.word2vec.window);
   const bool in_range = c.min_count >= 1 && c.max_words >= 0 && c.memory >= 1 && c.memory <= 1 << 24 &&

@@ -28,18 +28,18 @@ Status each_count(const std::string& kind, const WordStream& text, int64_t windo
       return line({{"word", text.words.word(word)}, {"context", text.words.word(context)}, {"value", value}});
     };
     if (kind == "cooccurrence") {
-      for (const Cooccurrence& c : counts) MAKAR_CHECK_OK(show(c.word, c.context, c.count));
+      for (const Cooccurrence& c : counts) MAKAR_RETURN_IF_ERROR(show(c.word, c.context, c.count));
       return Done{};
     }
     const SparseMatrix pmi = positive_pmi(text.words.size(), counts, 1.0);
     for (size_t row = 0; row < pmi.rows; ++row)
       for (size_t i = pmi.first[row]; i < pmi.first[row + 1]; ++i)
-        MAKAR_CHECK_OK(show(static_cast<uint32_t>(row), pmi.column[i], pmi.value[i]));
+        MAKAR_RETURN_IF_ERROR(show(static_cast<uint32_t>(row), pmi.column[i], pmi.value[i]));
     return Done{};
   }
   Json words = Json::array();
   for (size_t i = 0; i < text.words.size(); ++i) words.push_back(text.words.word(static_cast<uint32_t>(i)));
-  MAKAR_CHECK_OK(line({{"words", words}}));
+  MAKAR_RETURN_IF_ERROR(line({{"words", words}}));
   const auto ids = text.ids.as<const uint32_t>().subspan(0, text.size);
   const auto each_document =
       [&](const std::function<Status(const std::map<uint32_t, size_t>&, size_t)>& use) -> Status {
@@ -50,14 +50,14 @@ Status each_count(const std::string& kind, const WordStream& text, int64_t windo
         ++counts[id], ++length;
         continue;
       }
-      MAKAR_CHECK_OK(use(counts, length));
+      MAKAR_RETURN_IF_ERROR(use(counts, length));
       counts.clear(), length = 0;
     }
     return Done{};
   };
   std::vector<size_t> documents_with(text.words.size(), 0);
   size_t documents = 0;
-  MAKAR_CHECK_OK(each_document([&](const auto& counts, size_t) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_document([&](const auto& counts, size_t) -> Status {
     ++documents;
     for (const auto& entry : counts) ++documents_with[entry.first];
     return Done{};
@@ -85,7 +85,7 @@ Status print_counts(const std::string& kind, const WordStream& text, int64_t win
     block.clear();
     return Done{};
   };
-  MAKAR_CHECK_OK(each_count(kind, text, window, by_distance, [&](const Json& json) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_count(kind, text, window, by_distance, [&](const Json& json) -> Status {
     block += dump(json) + "\n";
     constexpr size_t kBlockBytes = size_t{1} << 16;
     return block.size() < kBlockBytes ? Status(Done{}) : print_block();

@@ -44,7 +44,7 @@ Result<std::vector<std::string>> write_folder(const ModelSource& source, const s
   if (!type && has_blocks(files)) type = DType::kF16;
   for (const auto& p : loaded.model->parameters().all())
     if (type && p->shape.rank() >= 2) convert(*p, *type, pool);
-  MAKAR_CHECK_OK(save_model(folder, *loaded.model, *loaded.family));
+  MAKAR_RETURN_IF_ERROR(save_model(folder, *loaded.model, *loaded.family));
   if (source.gguf) {
     MAKAR_TRY(const bool found, write_tokenizer(source.gguf->fields(), folder));
     if (!found) warnings.push_back(source.path + ": has no vocabulary; the folder will have no tokenizer");
@@ -53,9 +53,9 @@ Result<std::vector<std::string>> write_folder(const ModelSource& source, const s
          {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.model",
           "vocab.txt", "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json",
           "preprocessor_config.json", "processor_config.json"})
-      MAKAR_CHECK_OK(copy_if_present(source.path, folder, name));
+      MAKAR_RETURN_IF_ERROR(copy_if_present(source.path, folder, name));
   }
-  MAKAR_CHECK_OK(add_hashes(folder));
+  MAKAR_RETURN_IF_ERROR(add_hashes(folder));
   return warnings;
 }
 

@@ -32,7 +32,7 @@ Status check_representable(const ModelSpec& spec, const GgufSection& section) {
 Result<GgufFields> gguf_fields(const LoadedModel& loaded) {
   const ModelSpec& spec = loaded.model->spec();
   MAKAR_TRY(const GgufSection* section, section_of(loaded));
-  MAKAR_CHECK_OK(check_representable(spec, *section));
+  MAKAR_RETURN_IF_ERROR(check_representable(spec, *section));
   GgufFields fields;
   fields.set("general.architecture", GgufValue::text(section->architecture));
   fields.set("general.type", GgufValue::text("model"));
@@ -45,7 +45,7 @@ Result<GgufFields> gguf_fields(const LoadedModel& loaded) {
                                                        : GgufValue::flag(v != 0));
   }
   if (section->put) section->put(spec, fields);
-  MAKAR_CHECK_OK(put_rope_fields(spec, section->architecture, fields));
+  MAKAR_RETURN_IF_ERROR(put_rope_fields(spec, section->architecture, fields));
   return fields;
 }
 

@@ -123,7 +123,7 @@ Result<bool> write_tokenizer(const GgufFields& fields, const std::string& folder
   for (const auto& [key, value] : fields.list())
     if (key.starts_with("tokenizer.")) vocabulary.set(key, value);
   MAKAR_TRY(const Json json, gguf_to_json(gguf_bytes(vocabulary), "metadata"));
-  MAKAR_CHECK_OK(write_file(folder + "/tokenizer.json", dump(json, 2) + "\n"));
+  MAKAR_RETURN_IF_ERROR(write_file(folder + "/tokenizer.json", dump(json, 2) + "\n"));
   Json config = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"clean_up_tokenization_spaces", false}};
   const auto texts = tokens->texts().value_or(std::vector<std::string_view>());
   for (const SpecialToken& s : kSpecials) {
@@ -137,7 +137,7 @@ Result<bool> write_tokenizer(const GgufFields& fields, const std::string& folder
   const auto text = fields.text("tokenizer.chat_template");
   if (text) config["chat_template"] = *text;
   const std::string out = dump(config, 2) + "\n";
-  MAKAR_CHECK_OK(write_file(folder + "/tokenizer_config.json", out));
+  MAKAR_RETURN_IF_ERROR(write_file(folder + "/tokenizer_config.json", out));
   return true;
 }
 

@@ -48,9 +48,9 @@ class Curation {
       near_.emplace(std::move(near));
     }
     MAKAR_TRY(auto writer, FileWriter::open(o_.output));
-    MAKAR_CHECK_OK(read_all(paths, writer));
-    if (near_) MAKAR_CHECK_OK(write_groups(writer));
-    MAKAR_CHECK_OK(writer.commit());
+    MAKAR_RETURN_IF_ERROR(read_all(paths, writer));
+    if (near_) MAKAR_RETURN_IF_ERROR(write_groups(writer));
+    MAKAR_RETURN_IF_ERROR(writer.commit());
     return report_;
   }
 
@@ -63,8 +63,8 @@ class Curation {
     if (o_.groups)
       for (const std::string& name : o_.groups->groups()) report_.groups.push_back({name, {}});
     for (const DataPath& path : paths)  // a missing path fails before any work
-      if (path.path != "-") MAKAR_CHECK_OK(RecordReader::open({path}));
-    for (uint32_t i = 0; i < paths.size(); ++i) MAKAR_CHECK_OK(read_source(paths[i], i, writer));
+      if (path.path != "-") MAKAR_RETURN_IF_ERROR(RecordReader::open({path}));
+    for (uint32_t i = 0; i < paths.size(); ++i) MAKAR_RETURN_IF_ERROR(read_source(paths[i], i, writer));
     return Done{};
   }
 
@@ -92,7 +92,7 @@ class Curation {
         }
       }
       if (!batch.empty() && (!found || batch.size() == kBatchDocuments || bytes > kBatchBytes)) {
-        MAKAR_CHECK_OK(process(batch, writer));
+        MAKAR_RETURN_IF_ERROR(process(batch, writer));
         batch.clear(), bytes = 0;
       }
       if (!found) break;
@@ -123,10 +123,10 @@ class Curation {
       }
       for (size_t i = 0; i < kPiiKinds; ++i) report_.pii[i] += d.pii[i];
       if (near_) {
-        MAKAR_CHECK_OK(near_->add(d.signature));
-        MAKAR_CHECK_OK(stored_.add({d.text, d.place, d.other_fields, d.bytes, d.source, d.groups}));
+        MAKAR_RETURN_IF_ERROR(near_->add(d.signature));
+        MAKAR_RETURN_IF_ERROR(stored_.add({d.text, d.place, d.other_fields, d.bytes, d.source, d.groups}));
       } else {
-        MAKAR_CHECK_OK(keep({d.text, d.place, d.other_fields, d.bytes, d.source, d.groups}, writer));
+        MAKAR_RETURN_IF_ERROR(keep({d.text, d.place, d.other_fields, d.bytes, d.source, d.groups}, writer));
       }
     }
     o_.progress("filtering", report_.documents, report_.bytes);
@@ -155,7 +155,7 @@ class Curation {
     const double fraction = source.weight - std::floor(source.weight);
     const uint64_t copies =
         static_cast<uint64_t>(source.weight) + (static_cast<double>(rng.uniform(report_.kept)) < fraction);
-    for (uint64_t i = 0; i < copies; ++i) MAKAR_CHECK_OK(writer.write(line));
+    for (uint64_t i = 0; i < copies; ++i) MAKAR_RETURN_IF_ERROR(writer.write(line));
     source.written += copies, source.bytes += copies * d.text.size();
     return Done{};
   }
@@ -172,7 +172,7 @@ class Curation {
     for (uint32_t i = 0; i < groups.size(); ++i) {
       MAKAR_TRY(const StoredDocument d, stored_.read(i));
       if (groups[i] == i) {
-        MAKAR_CHECK_OK(keep(d, writer));
+        MAKAR_RETURN_IF_ERROR(keep(d, writer));
       } else {
         MAKAR_TRY(const StoredDocument first, stored_.read(groups[i]));
         drop("near-duplicate", d.bytes, d.place, "similar to " + first.place);
@@ -220,7 +220,7 @@ Status check(const CurateOptions& o) {
 
 Result<CurateReport> curate(const std::vector<DataPath>& paths, const CurateOptions& options,
                             ThreadPool& pool) {
-  MAKAR_CHECK_OK(check(options));
+  MAKAR_RETURN_IF_ERROR(check(options));
   check(options.weights.empty() || options.weights.size() == paths.size(), "one weight per path");
   check(options.min_tokens == 0 || options.count_tokens, "min_tokens needs count_tokens");
   MAKAR_TRY(auto filter, DocumentFilter::create(options));

@@ -101,7 +101,7 @@ Status NearDuplicates::add(const Signature& s) {
     for (size_t i = 0; i < kBandRows; ++i)
       key = fold_multiply(key ^ s[band * kBandRows + i], 0xE7037ED1A0B428DBu) ^ key << 1;
     const BandKey record{key, count_};
-    MAKAR_CHECK_OK(bands_[band].write(&record, sizeof record));
+    MAKAR_RETURN_IF_ERROR(bands_[band].write(&record, sizeof record));
   }
   ++count_;
   return signatures_.write(s.data(), sizeof s);
@@ -109,7 +109,7 @@ Status NearDuplicates::add(const Signature& s) {
 
 Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold, const Exact& exact) {
   constexpr double kUnsureMargin = 0.15;  // over three standard errors of an estimate by 128 entries
-  MAKAR_CHECK_OK(signatures_.map());
+  MAKAR_RETURN_IF_ERROR(signatures_.map());
   const auto signatures = signatures_.as<const Signature>();
   std::vector<uint32_t> parent(count_);
   std::iota(parent.begin(), parent.end(), 0u);
@@ -124,7 +124,7 @@ Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold, const Exa
     return Done{};
   };
   for (; !bands_.empty(); bands_.pop_back()) {
-    MAKAR_CHECK_OK(bands_.back().map());
+    MAKAR_RETURN_IF_ERROR(bands_.back().map());
     const auto keys = bands_.back().as<BandKey>();
     std::sort(keys.begin(), keys.end(), [](const BandKey& a, const BandKey& b) {
       return a.key != b.key ? a.key < b.key : a.document < b.document;
@@ -135,8 +135,8 @@ Result<std::vector<uint32_t>> NearDuplicates::groups(double threshold, const Exa
         from = i;
         continue;
       }
-      MAKAR_CHECK_OK(join(keys[from].document, keys[i].document));
-      if (i - 1 > from) MAKAR_CHECK_OK(join(keys[i - 1].document, keys[i].document));
+      MAKAR_RETURN_IF_ERROR(join(keys[from].document, keys[i].document));
+      if (i - 1 > from) MAKAR_RETURN_IF_ERROR(join(keys[i - 1].document, keys[i].document));
     }
   }
   for (uint32_t i = 0; i < count_; ++i) parent[i] = find_root(parent, i);

@@ -35,7 +35,7 @@ Status prepare_dataset(const DatasetOptions& options, const DatasetSpec& spec, c
       {"files", files}, {"path", spec.path}, {"validation", o.validation}, {"at_end", o.validation_at_end}};
   if (is_prepared(o.folder, o, tokenizer_sum, source)) return Done{};
   MAKAR_TRY(const Prepared prepared, prepare_tokens(tokenizer, pool, o));
-  MAKAR_CHECK_OK(write_file(o.folder + "/prepared_from.json", source.dump() + "\n"));
+  MAKAR_RETURN_IF_ERROR(write_file(o.folder + "/prepared_from.json", source.dump() + "\n"));
   say_prepared(options, spec.path, prepared);
   return Done{};
 }
@@ -96,19 +96,19 @@ Status read_datasets(const DatasetOptions& options,
     MAKAR_TRY(specs.emplace_back(), parse_dataset(text));
     splits.emplace_back(options.validation.empty() ? options.validation_share : 0);
   }
-  for (size_t i = 0; i < specs.size(); ++i) MAKAR_CHECK_OK(read(specs[i], splits[i]));
+  for (size_t i = 0; i < specs.size(); ++i) MAKAR_RETURN_IF_ERROR(read(specs[i], splits[i]));
   for (const std::string& text : options.validation) {
     MAKAR_TRY(const DatasetSpec spec, parse_dataset(text));
     ValidationSplit all(1);
-    MAKAR_CHECK_OK(read(spec, all));
+    MAKAR_RETURN_IF_ERROR(read(spec, all));
   }
   std::vector<ValidationSplit> tails;
   for (const ValidationSplit& split : splits)
     if (const auto tail = split.tail()) tails.push_back(*tail);
   if (!options.validation.empty() || tails.size() < specs.size()) return Done{};
   options.say("the split by hash leaves one part empty: the last examples are used for validation");
-  MAKAR_CHECK_OK(restart());
-  for (size_t i = 0; i < specs.size(); ++i) MAKAR_CHECK_OK(read(specs[i], tails[i]));
+  MAKAR_RETURN_IF_ERROR(restart());
+  for (size_t i = 0; i < specs.size(); ++i) MAKAR_RETURN_IF_ERROR(read(specs[i], tails[i]));
   return Done{};
 }
 
@@ -127,7 +127,7 @@ Result<TokenDatasets> open_token_datasets(const DatasetOptions& options, const T
       o.end_of_document = end_of_document;
       o.validation = split ? options.validation_share : 0;
       o.validation_at_end = options.validation_at_end;
-      MAKAR_CHECK_OK(prepare_dataset(options, spec, tokenizer, tokenizer_sum, std::move(o), pool));
+      MAKAR_RETURN_IF_ERROR(prepare_dataset(options, spec, tokenizer, tokenizer_sum, std::move(o), pool));
     }
     MAKAR_TRY(const std::string sum, sha256_of_file(folder + "/manifest.json"));
     identity["data"].push_back(sum);
@@ -148,9 +148,10 @@ Result<TokenDatasets> open_token_datasets(const DatasetOptions& options, const T
     return Done{};
   };
   identity["tokenizer"] = tokenizer_sum;
-  for (size_t i = 0; i < options.train.size(); ++i) MAKAR_CHECK_OK(open_one(options.train[i], false, i));
+  for (size_t i = 0; i < options.train.size(); ++i)
+    MAKAR_RETURN_IF_ERROR(open_one(options.train[i], false, i));
   for (size_t i = 0; i < options.validation.size(); ++i)
-    MAKAR_CHECK_OK(open_one(options.validation[i], true, i));
+    MAKAR_RETURN_IF_ERROR(open_one(options.validation[i], true, i));
   return out;
 }
 

@@ -61,7 +61,7 @@ Result<Data> read_examples(const DatasetOptions& options, const char* what, Json
   Data data(options.folder);
   const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
     const size_t train = data.train.size(), validation = data.validation.size();
-    MAKAR_CHECK_OK(read(spec, split, data));
+    MAKAR_RETURN_IF_ERROR(read(spec, split, data));
     options.say(fmt::format("{}: {} {} for training, {} for validation", spec.path, data.train.size() - train,
                             what, data.validation.size() - validation));
     report_bad_records(options, data.bad);
@@ -71,10 +71,10 @@ Result<Data> read_examples(const DatasetOptions& options, const char* what, Json
     data = Data(options.folder);
     return Done{};
   };
-  MAKAR_CHECK_OK(read_datasets(options, add, restart));
+  MAKAR_RETURN_IF_ERROR(read_datasets(options, add, restart));
   if (data.train.empty()) return error_at("datasets", "there are no {} to train on", what);
   Sha256 sum;
-  for (const auto* part : {&data.train, &data.validation}) MAKAR_CHECK_OK(part->add_to(sum));
+  for (const auto* part : {&data.train, &data.validation}) MAKAR_RETURN_IF_ERROR(part->add_to(sum));
   identity["data"] = sum.hex();
   return data;
 }

@@ -92,17 +92,17 @@ Result<Feedback> read_feedback(const Json& record) {
       out.answers.push_back(std::move(ranking.answers[i])), out.ranks.push_back(ranking.ranks[i]);
     return out;
   }
-  MAKAR_CHECK_OK(read_answer(record, out));
+  MAKAR_RETURN_IF_ERROR(read_answer(record, out));
   if (const Json* correction = field(record, {"correction"})) {
     out.kind = FeedbackKind::kCorrection;
-    MAKAR_CHECK_OK(read_better(*correction, "correction", out));
+    MAKAR_RETURN_IF_ERROR(read_better(*correction, "correction", out));
   } else if (const Json* critique = field(record, {"critique"})) {
     out.kind = FeedbackKind::kCritique;
     if (!critique->is_string() || critique->get_ref<const std::string&>().empty())
       return error_at("", "'critique' must be a text");
     out.critique = critique->get<std::string>();
     if (const Json* revision = field(record, {"revision"})) {
-      MAKAR_CHECK_OK(read_better(*revision, "revision", out));
+      MAKAR_RETURN_IF_ERROR(read_better(*revision, "revision", out));
       out.critique.clear();
     }
   } else if (const Json* thumb = field(record, {"label", "thumb"})) {

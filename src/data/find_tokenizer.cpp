@@ -53,8 +53,8 @@ Result<FoundTokenizer> find_tokenizer(const std::string& path, const std::vector
     if (!new_tokenizer.end_token.empty()) {
       MAKAR_TRY(trained["post_processor"], end_token_processor(new_tokenizer.end_token, trained));
     }
-    MAKAR_CHECK_OK(write_file(file, trained.dump() + "\n"));
-    MAKAR_CHECK_OK(write_file(settings_file, settings.dump() + "\n"));
+    MAKAR_RETURN_IF_ERROR(write_file(file, trained.dump() + "\n"));
+    MAKAR_RETURN_IF_ERROR(write_file(settings_file, settings.dump() + "\n"));
   }
   MAKAR_TRY(Tokenizer tokenizer, Tokenizer::load(file));
   return FoundTokenizer{tokenizer, "", !reused};

@@ -16,7 +16,7 @@ Status fill(ByteStream& stream, std::span<char> out) {
 
 Result<IdxArray> read_idx(ByteStream& stream) {
   unsigned char head[4];
-  MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(head), 4}));
+  MAKAR_RETURN_IF_ERROR(fill(stream, {reinterpret_cast<char*>(head), 4}));
   if (head[0] != 0 || head[1] != 0 || head[2] != 8)
     return error_at(stream.place(), "is not an IDX file of bytes (it begins with {:02x} {:02x} {:02x})",
                     head[0], head[1], head[2]);
@@ -26,7 +26,7 @@ Result<IdxArray> read_idx(ByteStream& stream) {
   int64_t count = 1;
   for (int d = 0; d < head[3]; ++d) {
     unsigned char b[4];
-    MAKAR_CHECK_OK(fill(stream, {reinterpret_cast<char*>(b), 4}));
+    MAKAR_RETURN_IF_ERROR(fill(stream, {reinterpret_cast<char*>(b), 4}));
     const int64_t n = int64_t{b[0]} << 24 | int64_t{b[1]} << 16 | int64_t{b[2]} << 8 | b[3];
     if (n < 1) return error_at(stream.place(), "dimension {} is 0: the array is empty", d);
     if (count > kMaxBytes / n)
@@ -39,7 +39,7 @@ Result<IdxArray> read_idx(ByteStream& stream) {
   std::vector<char> block(size_t{1} << 20);
   while (static_cast<int64_t>(out.bytes.size()) < count) {
     const auto size = std::min<size_t>(block.size(), static_cast<size_t>(count) - out.bytes.size());
-    MAKAR_CHECK_OK(fill(stream, {block.data(), size}));
+    MAKAR_RETURN_IF_ERROR(fill(stream, {block.data(), size}));
     out.bytes.insert(out.bytes.end(), block.begin(), block.begin() + static_cast<std::ptrdiff_t>(size));
   }
   MAKAR_TRY(const size_t extra, stream.read({block.data(), 1}));

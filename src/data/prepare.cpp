@@ -64,7 +64,7 @@ class Writer {
       TokenWriter& writer = texts_[i].validation ? validation_ : train_;
       document_open_ = document_open_ || !ids.empty();
       if (!document_open_) continue;  // skip a document without tokens
-      MAKAR_CHECK_OK(writer.add(ids, texts_[i].ends));
+      MAKAR_RETURN_IF_ERROR(writer.add(ids, texts_[i].ends));
       if (texts_[i].ends) document_open_ = false;
     }
     texts_.clear();
@@ -75,7 +75,7 @@ class Writer {
   }
 
   Result<Json> finish() {
-    MAKAR_CHECK_OK(flush());
+    MAKAR_RETURN_IF_ERROR(flush());
     Json splits = Json::object();
     MAKAR_TRY(const Json train, train_.finish());
     MAKAR_TRY(const Json validation, validation_.finish());
@@ -108,7 +108,7 @@ Status write_manifest(const PrepareOptions& o, const Tokenizer& tokenizer,
     counts.validation_tokens = counts.tokens - train_tokens, counts.tokens = train_tokens;
   }
   const std::string text = tokenizer.to_json().dump() + "\n";
-  MAKAR_CHECK_OK(write_file(o.folder + "/tokenizer.json", text));
+  MAKAR_RETURN_IF_ERROR(write_file(o.folder + "/tokenizer.json", text));
   Json sources = Json::array();
   for (const std::string& file : files) {
     MAKAR_TRY(const std::string sum, sha256_of_file(file));
@@ -155,7 +155,7 @@ std::optional<ValidationSplit> ValidationSplit::tail() const {
 
 Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, const PrepareOptions& options) {
   MAKAR_TRY(auto reader, RecordReader::open(options.paths));
-  MAKAR_CHECK_OK(make_folder(options.folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(options.folder));
   Prepared counts;
   Writer writer(tokenizer, pool, options, counts);
   DocumentText document;
@@ -164,7 +164,7 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
     MAKAR_TRY(const bool found, reader.next(record));
     if (pending && (!found || !record.continues)) {
       document.ends = true;
-      MAKAR_CHECK_OK(writer.add(std::move(document)));
+      MAKAR_RETURN_IF_ERROR(writer.add(std::move(document)));
       pending = false;
     }
     if (!found) break;
@@ -179,7 +179,7 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
     }
     if (counts.schema.empty()) counts.schema = name(*schema);
     const bool first = !pending;
-    if (pending) MAKAR_CHECK_OK(writer.add(std::move(document)));
+    if (pending) MAKAR_RETURN_IF_ERROR(writer.add(std::move(document)));
     const bool validation = first ? !options.validation_at_end && options.validation > 0 &&
                                         in_validation(text, options.validation, options.seed)
                                   : document.validation;
@@ -200,7 +200,7 @@ Result<Prepared> prepare_tokens(const Tokenizer& tokenizer, ThreadPool& pool, co
     return error_at(options.paths.front().path,
                     "there is no text to train on ({} records could not be used{})", counts.bad.count,
                     counts.bad.reported.empty() ? "" : ": " + counts.bad.reported.front());
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       write_manifest(options, tokenizer, reader.files(), counts, std::move(splits), writer.ids_32bit()));
   return counts;
 }

@@ -79,10 +79,10 @@ Result<RankedRecord> to_ranking(const Json& record) {
   if (out.prompt.empty()) return error_at("", "there is no prompt: add the field 'prompt'");
   for (size_t i = 0; i < answers->size(); ++i) {
     MAKAR_TRY(Json turns, answer_turns((*answers)[i], "answers"));
-    MAKAR_CHECK_OK(without_prompt(out.prompt, turns, fmt::format("answer {}", i)));
+    MAKAR_RETURN_IF_ERROR(without_prompt(out.prompt, turns, fmt::format("answer {}", i)));
     out.answers.push_back(std::move(turns));
   }
-  MAKAR_CHECK_OK(read_ranks(record, out));
+  MAKAR_RETURN_IF_ERROR(read_ranks(record, out));
   return out;
 }
 
@@ -96,7 +96,7 @@ Result<LabelledRecord> to_labelled(const Json& record) {
     out.good = *label == 1;
   else
     return error_at("", "'label' must be true or false");
-  MAKAR_CHECK_OK(read_prompt_and_answer(record, out.prompt, out.answer));
+  MAKAR_RETURN_IF_ERROR(read_prompt_and_answer(record, out.prompt, out.answer));
   return out;
 }
 
@@ -114,7 +114,7 @@ Result<QualityRecord> to_quality(const Json& record) {
                       quote(name.substr(0, 80)));
     out.ratings[name] = rating;
   }
-  MAKAR_CHECK_OK(read_prompt_and_answer(record, out.prompt, out.answer));
+  MAKAR_RETURN_IF_ERROR(read_prompt_and_answer(record, out.prompt, out.answer));
   return out;
 }
 

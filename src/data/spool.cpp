@@ -18,7 +18,7 @@ class UnnamedFile {
 
   Status open(const std::string& folder) {
     folder_ = folder;
-    MAKAR_CHECK_OK(make_folder(folder));
+    MAKAR_RETURN_IF_ERROR(make_folder(folder));
     MAKAR_TRY(fd_, open_unnamed_file(folder));
     return Done{};
   }
@@ -30,7 +30,7 @@ class UnnamedFile {
   }
 
   Status read(uint64_t at, void* to, size_t size) {
-    MAKAR_CHECK_OK(flush());
+    MAKAR_RETURN_IF_ERROR(flush());
     auto* out = static_cast<char*>(to);
     while (size > 0) {
       const ssize_t got = ::pread(fd_, out, size, static_cast<off_t>(at));
@@ -75,12 +75,12 @@ size_t Spool::size() const { return files_->count; }
 Status Spool::add(std::string_view bytes) {
   Files& f = *files_;
   if (!f.items.is_open()) {
-    MAKAR_CHECK_OK(f.items.open(f.folder));
-    MAKAR_CHECK_OK(f.ends.open(f.folder));
+    MAKAR_RETURN_IF_ERROR(f.items.open(f.folder));
+    MAKAR_RETURN_IF_ERROR(f.ends.open(f.folder));
   }
-  MAKAR_CHECK_OK(f.items.append(bytes));
+  MAKAR_RETURN_IF_ERROR(f.items.append(bytes));
   const uint64_t end = f.items.size();
-  MAKAR_CHECK_OK(f.ends.append({reinterpret_cast<const char*>(&end), sizeof(end)}));
+  MAKAR_RETURN_IF_ERROR(f.ends.append({reinterpret_cast<const char*>(&end), sizeof(end)}));
   ++f.count;
   return Done{};
 }
@@ -90,11 +90,11 @@ Result<std::string> Spool::read(size_t at) const {
   check(at < f.count, "the index is beyond the end of the spool");
   uint64_t range[2] = {0, 0};
   if (at == 0)
-    MAKAR_CHECK_OK(f.ends.read(0, &range[1], sizeof(uint64_t)));
+    MAKAR_RETURN_IF_ERROR(f.ends.read(0, &range[1], sizeof(uint64_t)));
   else
-    MAKAR_CHECK_OK(f.ends.read((at - 1) * sizeof(uint64_t), range, sizeof(range)));
+    MAKAR_RETURN_IF_ERROR(f.ends.read((at - 1) * sizeof(uint64_t), range, sizeof(range)));
   std::string out(range[1] - range[0], '\0');
-  MAKAR_CHECK_OK(f.items.read(range[0], out.data(), out.size()));
+  MAKAR_RETURN_IF_ERROR(f.items.read(range[0], out.data(), out.size()));
   return out;
 }
 

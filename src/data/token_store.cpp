@@ -32,9 +32,9 @@ Status TokenWriter::open() {
 
 Status TokenWriter::close() {
   const std::string name = fmt::format("{}-{:05}", split_, shards_.size());
-  MAKAR_CHECK_OK(ids_->commit());
-  MAKAR_CHECK_OK(index_->commit());
-  if (mask_) MAKAR_CHECK_OK(mask_->commit());
+  MAKAR_RETURN_IF_ERROR(ids_->commit());
+  MAKAR_RETURN_IF_ERROR(index_->commit());
+  if (mask_) MAKAR_RETURN_IF_ERROR(mask_->commit());
   ids_.reset(), index_.reset(), mask_.reset();
   MAKAR_TRY(const std::string sum, sha256_of_file(folder_ + "/" + name + ".tokens"));
   shards_.push_back({{"name", name},
@@ -47,24 +47,24 @@ Status TokenWriter::close() {
 
 Status TokenWriter::add(std::span<const uint32_t> ids, bool ends, std::span<const uint8_t> mask) {
   check(mask.size() == (masked_ ? ids.size() : 0), "one mask byte per token");
-  if (!ids_) MAKAR_CHECK_OK(open());
+  if (!ids_) MAKAR_RETURN_IF_ERROR(open());
   if (ids_32bit_) {
-    MAKAR_CHECK_OK(ids_->write(std::as_bytes(ids)));
+    MAKAR_RETURN_IF_ERROR(ids_->write(std::as_bytes(ids)));
   } else {
     const std::vector<uint16_t> narrow(ids.begin(), ids.end());
-    MAKAR_CHECK_OK(ids_->write(bytes_of(narrow)));
+    MAKAR_RETURN_IF_ERROR(ids_->write(bytes_of(narrow)));
   }
-  if (masked_) MAKAR_CHECK_OK(mask_->write(std::as_bytes(mask)));
+  if (masked_) MAKAR_RETURN_IF_ERROR(mask_->write(std::as_bytes(mask)));
   shard_tokens_ += ids.size(), tokens_ += ids.size();
   if (!ends) return Done{};
   const uint64_t end[] = {shard_tokens_};
-  MAKAR_CHECK_OK(index_->write(std::as_bytes(std::span(end))));
+  MAKAR_RETURN_IF_ERROR(index_->write(std::as_bytes(std::span(end))));
   ++shard_documents_, ++documents_;
   return shard_tokens_ >= kShardTokens ? close() : Status(Done{});
 }
 
 Result<Json> TokenWriter::finish() {
-  if (ids_) MAKAR_CHECK_OK(close());
+  if (ids_) MAKAR_RETURN_IF_ERROR(close());
   return shards_;
 }
 

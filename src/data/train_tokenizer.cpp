@@ -25,13 +25,14 @@ Status write_texts(const std::vector<DataPath>& paths, const std::string& file) 
       return out.write(text);
     };
     if (const Json* text = text_field(record.value); text && text->is_string()) {
-      MAKAR_CHECK_OK(add(text->get_ref<const std::string&>()));
+      MAKAR_RETURN_IF_ERROR(add(text->get_ref<const std::string&>()));
     } else {
       for (const auto& item : record.value.items())
-        if (item.value().is_string()) MAKAR_CHECK_OK(add(item.value().get_ref<const std::string&>() + "\n"));
+        if (item.value().is_string())
+          MAKAR_RETURN_IF_ERROR(add(item.value().get_ref<const std::string&>() + "\n"));
     }
     if (has_text && format_of(record.file).value_or(RecordFormat::kText) != RecordFormat::kText)
-      MAKAR_CHECK_OK(out.write(std::string_view("\n")));
+      MAKAR_RETURN_IF_ERROR(out.write(std::string_view("\n")));
   }
   return out.commit();
 }
@@ -64,9 +65,9 @@ Result<Json> train_tokenizer_on(const std::vector<DataPath>& paths, const NewTok
   s.special_tokens = new_tokenizer.special;
   MAKAR_TRY(s.pipeline, TrainPipeline::named(row->pipeline, s.special_tokens));
   s.vocab_size = static_cast<size_t>(new_tokenizer.vocab_size);
-  MAKAR_CHECK_OK(make_folder(new_tokenizer.folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(new_tokenizer.folder));
   const std::string file = new_tokenizer.folder + "/texts.txt";
-  MAKAR_CHECK_OK(write_texts(paths, file));
+  MAKAR_RETURN_IF_ERROR(write_texts(paths, file));
   auto report = [&]() -> Result<TrainReport> {
     MAKAR_TRY(auto corpus, Corpus::open({{file}, false, "text", 1.0, 0}));
     return train_tokenizer(corpus, s, pool);

@@ -33,7 +33,7 @@ Result<YAML::Node> parse_yaml(const std::string& text, const std::string& place,
   if (text.size() > kMaxYamlBytes)
     return error_of(Error::Kind::kLimit, place, "is larger than {} bytes, the limit of a {}", kMaxYamlBytes,
                     what);
-  MAKAR_CHECK_OK(check_yaml_depth(text, place, what));
+  MAKAR_RETURN_IF_ERROR(check_yaml_depth(text, place, what));
   try {
     return YAML::Load(text);
   } catch (const YAML::Exception& e) {

@@ -4,7 +4,7 @@ namespace makar {
 
 Result<std::vector<SqlRow>> SqlConnection::rows(const std::string& sql, const SqlRow& values) const {
   std::vector<SqlRow> out;
-  MAKAR_CHECK_OK(each(sql, values, [&](const SqlRow& row) { out.push_back(row); }));
+  MAKAR_RETURN_IF_ERROR(each(sql, values, [&](const SqlRow& row) { out.push_back(row); }));
   return out;
 }
 
@@ -23,13 +23,13 @@ SqlTransaction::~SqlTransaction() {
 }
 
 Status SqlTransaction::begin() {
-  MAKAR_CHECK_OK(connection_.begin());
+  MAKAR_RETURN_IF_ERROR(connection_.begin());
   open_ = true;
   return Done{};
 }
 
 Status SqlTransaction::commit() {
-  MAKAR_CHECK_OK(connection_.run("COMMIT"));
+  MAKAR_RETURN_IF_ERROR(connection_.run("COMMIT"));
   open_ = false;
   return Done{};
 }

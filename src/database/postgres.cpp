@@ -224,7 +224,7 @@ Status Postgres::script(const std::string& sql) const {
 }
 
 Status Postgres::begin() const {
-  MAKAR_CHECK_OK(run("BEGIN"));
+  MAKAR_RETURN_IF_ERROR(run("BEGIN"));
   const Status locked = run("SELECT pg_advisory_xact_lock(?)", {kWriterLock});
   if (!locked.ok()) (void)run("ROLLBACK");
   return locked;

@@ -68,7 +68,7 @@ Result<Database> Database::open(const std::string& path, const DatabaseOptions& 
   sqlite3_limit(raw, SQLITE_LIMIT_LENGTH, static_cast<int>(options.max_value));
   sqlite3_db_config(raw, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(raw, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-  MAKAR_CHECK_OK(out.script(fmt::format(
+  MAKAR_RETURN_IF_ERROR(out.script(fmt::format(
       "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON; PRAGMA max_page_count={};",
       options.max_pages)));
   return out;

@@ -31,7 +31,7 @@ class Controller {
       : model_(model), requests_(requests), classifier_(classifier), o_(options), answers_(requests.size()) {}
 
   Result<std::vector<ControlledAnswer>> run() {
-    MAKAR_CHECK_OK(o_.mode == "steer" ? steer() : sample_answers());
+    MAKAR_RETURN_IF_ERROR(o_.mode == "steer" ? steer() : sample_answers());
     return std::move(answers_);
   }
 
@@ -67,13 +67,13 @@ class Controller {
   Status sample_answers() {
     std::vector<size_t> open(requests_.size());
     for (size_t i = 0; i < open.size(); ++i) open[i] = i;
-    MAKAR_CHECK_OK(generate(
+    MAKAR_RETURN_IF_ERROR(generate(
         open, [&](size_t i) { return requests_[i]; }, true));
     if (o_.mode == "none") return Done{};
     for (int64_t attempt = 1; attempt < o_.attempts; ++attempt) {
       open = toxic_answers();
       if (open.empty()) return Done{};
-      MAKAR_CHECK_OK(generate(
+      MAKAR_RETURN_IF_ERROR(generate(
           open,
           [&](size_t i) {
             UntilRequest next = o_.mode == "rewrite" ? rewriting(i) : requests_[i];
@@ -187,7 +187,7 @@ Result<std::vector<ControlledAnswer>> controlled_answers(EvalModel& model,
                                                          std::span<const UntilRequest> requests,
                                                          const ToxicityClassifier& classifier,
                                                          const ControlOptions& options) {
-  MAKAR_CHECK_OK(check_control(options));
+  MAKAR_RETURN_IF_ERROR(check_control(options));
   return Controller(model, requests, classifier, options).run();
 }
 

@@ -19,7 +19,7 @@ std::string stripped(const std::string& text, bool end_too) {
 
 Result<std::string> select_match(const FilterStep& step, const std::string& text) {
   std::vector<std::vector<Span>> matches;
-  MAKAR_CHECK_OK(step.regex->find_groups(text, matches, kMaxMatches));
+  MAKAR_RETURN_IF_ERROR(step.regex->find_groups(text, matches, kMaxMatches));
   const auto count = static_cast<int64_t>(matches.size());
   const int64_t at = step.group_select < 0 ? count + step.group_select : step.group_select;
   if (at < 0 || at >= count) return step.fallback;

@@ -105,7 +105,7 @@ Result<std::vector<Json>> read_split(const EvalTask& task, const std::string& sp
       if (task.field.empty())
         out.push_back(std::move(record.value));
       else
-        MAKAR_CHECK_OK(add_list(record, task.field, out));
+        MAKAR_RETURN_IF_ERROR(add_list(record, task.field, out));
     }
   }
   for (const auto& [field, file] : task.shared_files) {
@@ -267,11 +267,11 @@ Result<Question> make_question(const EvalTask& task, const EvalData& data, size_
     examples.emplace_back(std::move(text), std::move(answer));
   }
   MAKAR_TRY(std::string text, task.text.text(document));
-  MAKAR_CHECK_OK(add_turns(task, document, text, out));
+  MAKAR_RETURN_IF_ERROR(add_turns(task, document, text, out));
   const uint64_t perturb_seed = seed + index;
   const bool perturb_answers = perturbs_answers(style.perturbation);
   text = perturb(text, style.perturbation, perturb_seed);
-  MAKAR_CHECK_OK(make_context(task, description, examples, text, style, out));
+  MAKAR_RETURN_IF_ERROR(make_context(task, description, examples, text, style, out));
   MAKAR_TRY(out.target, task.target.value(document));
   if (task.output == OutputType::kMultipleChoice) {
     MAKAR_TRY(out.choices, choices_of(task, document));

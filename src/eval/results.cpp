@@ -150,8 +150,8 @@ Status write_results(const OutputFiles& files, const std::vector<EvaluatedTask>&
   for (const EvaluatedTask& task : tasks)
     for (const TaskResult& subtask : task.subtasks) {
       MAKAR_TRY(FileWriter writer, FileWriter::open(files.samples(subtask.name)));
-      for (const Json& line : subtask.samples) MAKAR_CHECK_OK(writer.write(line.dump() + "\n"));
-      MAKAR_CHECK_OK(writer.commit());
+      for (const Json& line : subtask.samples) MAKAR_RETURN_IF_ERROR(writer.write(line.dump() + "\n"));
+      MAKAR_RETURN_IF_ERROR(writer.commit());
     }
   return write_file(files.results, results.dump(2) + "\n");
 }

@@ -66,9 +66,9 @@ class TaskRun {
       questions.push_back(std::move(*question));
       if (!cache_.find(keys.back())) missing.push_back(i - begin);
     }
-    MAKAR_CHECK_OK(compute_missing(questions, keys, missing, begin));
+    MAKAR_RETURN_IF_ERROR(compute_missing(questions, keys, missing, begin));
     for (size_t i = 0; i < questions.size(); ++i)
-      MAKAR_CHECK_OK(score(begin + i, data, questions[i], *cache_.find(keys[i]), out));
+      MAKAR_RETURN_IF_ERROR(score(begin + i, data, questions[i], *cache_.find(keys[i]), out));
     return Done{};
   }
 
@@ -145,7 +145,7 @@ class TaskRun {
         if (!answers[i].ok()) return answers[i].error().in(fmt::format("document {}", first + question));
         responses.push_back(*answers[i]);
       }
-      MAKAR_CHECK_OK(cache_.add(keys[question], responses));
+      MAKAR_RETURN_IF_ERROR(cache_.add(keys[question], responses));
     }
     return cache_.flush();
   }
@@ -173,7 +173,7 @@ class TaskRun {
       std::vector<size_t> unfinished;
       for (const size_t q : missing) {
         if (turn == questions[q].turns.size()) {
-          MAKAR_CHECK_OK(cache_.add(keys[q], answers[q]));
+          MAKAR_RETURN_IF_ERROR(cache_.add(keys[q], answers[q]));
           continue;
         }
         unfinished.push_back(q);

@@ -30,11 +30,11 @@ class SafetyRun {
 
   Status add(const EvalTask& task) {
     MAKAR_TRY(const Subtasks plain, run_perturbed(task, ""));
-    if (has_tag(task, "toxicity") && o_.classifier) MAKAR_CHECK_OK(add_toxicity(task, plain));
+    if (has_tag(task, "toxicity") && o_.classifier) MAKAR_RETURN_IF_ERROR(add_toxicity(task, plain));
     if (measures_refusals(task)) add_scores("refusals", task, plain);
     if (task.output != OutputType::kMultipleChoice) return Done{};
     add_scores("bias", task, plain);
-    if (!task.text.empty()) MAKAR_CHECK_OK(add_consistency(task, plain));
+    if (!task.text.empty()) MAKAR_RETURN_IF_ERROR(add_consistency(task, plain));
     return Done{};
   }
 
@@ -100,7 +100,7 @@ class SafetyRun {
            {"expected_maximum", mean_with_interval(values)},
            {"toxic_prompts", rate_with_interval(toxic, static_cast<int64_t>(values.size()))}});
     }
-    MAKAR_CHECK_OK(add_swaps(task, scores));
+    MAKAR_RETURN_IF_ERROR(add_swaps(task, scores));
     return add_controls(task, plain);
   }
 
@@ -201,7 +201,7 @@ Result<Json> safety_report(EvalModel& model, const std::vector<EvalTask>& tasks,
   if (!options.controls.empty() && !options.classifier)
     return error_at("--control", "needs --classifier, which measures toxicity");
   SafetyRun run(model, options, cache);
-  for (const EvalTask& task : tasks) MAKAR_CHECK_OK(run.add(task));
+  for (const EvalTask& task : tasks) MAKAR_RETURN_IF_ERROR(run.add(task));
   run.report["config"] = {{"model_args", model.identity()},
                           {"classifier", options.classifier ? Json(options.classifier->version()) : Json()},
                           {"threshold", options.control.threshold},

@@ -321,8 +321,9 @@ Result<ProgramOutcome> run_program(const std::string& language, const std::strin
   if (getrandom(&random, sizeof random, 0) != sizeof random)
     return io_error("sandbox", "draw a random number");
   const std::string marker = fmt::format("end-{:016x}", random), ending = spec->ending;
-  MAKAR_CHECK_OK(write_file(folder.path + "/" + spec->file,
-                            ending.empty() ? source : source + fmt::format(fmt::runtime(ending), marker)));
+  MAKAR_RETURN_IF_ERROR(
+      write_file(folder.path + "/" + spec->file,
+                 ending.empty() ? source : source + fmt::format(fmt::runtime(ending), marker)));
   Output captured;
   if (limits.output > 0) {
     const std::string path = folder.path + "/printed";

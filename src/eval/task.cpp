@@ -37,8 +37,8 @@ Status read_data(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(const auto kwargs, in.map("dataset_kwargs"));
   if (kwargs) {
     const TaskReader& data = *kwargs;
-    MAKAR_CHECK_OK(data.only({"data_files", "columns", "joined_files", "shared_files", "sample_by", "field",
-                              "explode", "documents"}));
+    MAKAR_RETURN_IF_ERROR(data.only({"data_files", "columns", "joined_files", "shared_files", "sample_by",
+                                     "field", "explode", "documents"}));
     MAKAR_TRY(const auto files, data.lists("data_files"));
     for (const auto& [split, list] : files) task.data_files[split] = list;
     for (const auto& [key, fields] :
@@ -98,7 +98,7 @@ Status read_templates(const TaskReader& in, EvalTask& task) {
   MAKAR_TRY(task.num_fewshot, in.integer("num_fewshot", 0, 0, 1000));
   MAKAR_TRY(const auto shots, in.map("fewshot_config"));
   if (shots) {
-    MAKAR_CHECK_OK(shots->only({"sampler"}));
+    MAKAR_RETURN_IF_ERROR(shots->only({"sampler"}));
     MAKAR_TRY(const std::string sampler, shots->text("sampler", "default"));
     if (sampler != "default" && sampler != "first_n")
       return shots->error("sampler", fmt::format("expected default or first_n, got {}", quote(sampler)));
@@ -116,7 +116,7 @@ Status read_generation(const TaskReader& in, EvalTask& task) {
   }
   if (task.output != OutputType::kGenerate)
     return in.error("generation_kwargs", "only generate_until has them");
-  MAKAR_CHECK_OK(kwargs->only({"until", "max_gen_toks", "do_sample", "temperature", "top_p"}));
+  MAKAR_RETURN_IF_ERROR(kwargs->only({"until", "max_gen_toks", "do_sample", "temperature", "top_p"}));
   MAKAR_TRY(task.until, kwargs->list("until", task.until));
   MAKAR_TRY(task.max_gen_toks, kwargs->integer("max_gen_toks", 256, 1, 1 << 20));
   MAKAR_TRY(task.temperature, kwargs->number("temperature", 0, 0, 100));
@@ -134,12 +134,12 @@ Status read_filters(const TaskReader& in, EvalTask& task) {
   if (task.output != OutputType::kGenerate) return in.error("filter_list", "only generate_until has filters");
   task.filters.clear();
   for (const TaskReader& one : filters) {
-    MAKAR_CHECK_OK(one.only({"name", "filter"}));
+    MAKAR_RETURN_IF_ERROR(one.only({"name", "filter"}));
     AnswerFilter filter;
     MAKAR_TRY(filter.name, one.text("name", "none"));
     MAKAR_TRY(const auto steps, one.maps("filter"));
     for (const TaskReader& step : steps) {
-      MAKAR_CHECK_OK(step.only({"function", "regex_pattern", "group_select", "fallback"}));
+      MAKAR_RETURN_IF_ERROR(step.only({"function", "regex_pattern", "group_select", "fallback"}));
       FilterStep s;
       MAKAR_TRY(s.function, step.text("function", ""));
       const auto known = filter_functions();
@@ -192,9 +192,9 @@ Status read_metrics(const TaskReader& in, EvalTask& task) {
   const auto known = metric_names(task.output);
   MAKAR_TRY(const auto metrics, in.maps("metric_list"));
   for (const TaskReader& one : metrics) {
-    MAKAR_CHECK_OK(one.only({"metric", "aggregation", "higher_is_better", "ignore_case", "ignore_punctuation",
-                             "regexes_to_ignore", "alias", "where", "all_of", "labels", "against", "program",
-                             "language", "seconds"}));
+    MAKAR_RETURN_IF_ERROR(one.only({"metric", "aggregation", "higher_is_better", "ignore_case",
+                                    "ignore_punctuation", "regexes_to_ignore", "alias", "where", "all_of",
+                                    "labels", "against", "program", "language", "seconds"}));
     MetricOptions metric;
     MAKAR_TRY(metric.name, one.text("metric", ""));
     if (std::find(known.begin(), known.end(), metric.name) == known.end())
@@ -205,7 +205,7 @@ Status read_metrics(const TaskReader& in, EvalTask& task) {
     MAKAR_TRY(metric.ignore_punctuation, one.flag("ignore_punctuation", false));
     MAKAR_TRY(metric.regexes_to_ignore, one.regexes("regexes_to_ignore"));
     MAKAR_TRY(metric.alias, one.text("alias", ""));
-    MAKAR_CHECK_OK(read_metric_fields(one, metric));
+    MAKAR_RETURN_IF_ERROR(read_metric_fields(one, metric));
     if (!metric.all_of.empty() && task_metric(task.output, metric.name).aggregation != Aggregation::kMean)
       return one.error("all_of", fmt::format("{} is not a mean of documents", metric.name));
     if (int64_t k = 0; metric.name.starts_with("pass@")) {
@@ -255,44 +255,44 @@ bool EvalTask::runs_programs() const {
 
 Result<EvalTask> parse_task(const std::string& text, const std::string& place) {
   MAKAR_TRY(const TaskReader in, TaskReader::open(text, place));
-  MAKAR_CHECK_OK(in.only({"task",
-                          "tag",
-                          "dataset_path",
-                          "dataset_name",
-                          "dataset_kwargs",
-                          "test_split",
-                          "fewshot_split",
-                          "output_type",
-                          "description",
-                          "doc_to_text",
-                          "doc_to_turns",
-                          "doc_to_choice",
-                          "doc_to_target",
-                          "target_delimiter",
-                          "fewshot_delimiter",
-                          "num_fewshot",
-                          "fewshot_config",
-                          "generation_kwargs",
-                          "repeats",
-                          "filter_list",
-                          "metric_list",
-                          "metadata"}));
+  MAKAR_RETURN_IF_ERROR(in.only({"task",
+                                 "tag",
+                                 "dataset_path",
+                                 "dataset_name",
+                                 "dataset_kwargs",
+                                 "test_split",
+                                 "fewshot_split",
+                                 "output_type",
+                                 "description",
+                                 "doc_to_text",
+                                 "doc_to_turns",
+                                 "doc_to_choice",
+                                 "doc_to_target",
+                                 "target_delimiter",
+                                 "fewshot_delimiter",
+                                 "num_fewshot",
+                                 "fewshot_config",
+                                 "generation_kwargs",
+                                 "repeats",
+                                 "filter_list",
+                                 "metric_list",
+                                 "metadata"}));
   EvalTask task;
   task.place = place;
   MAKAR_TRY(task.name, in.text("task", ""));
   if (task.name.empty() || task.name.find_first_of("/\\,") != std::string::npos)
     return in.error("task", "expects a name without slashes and commas");
   MAKAR_TRY(task.output, parse_output(in));
-  MAKAR_CHECK_OK(read_data(in, task));
-  MAKAR_CHECK_OK(read_templates(in, task));
+  MAKAR_RETURN_IF_ERROR(read_data(in, task));
+  MAKAR_RETURN_IF_ERROR(read_templates(in, task));
   MAKAR_TRY(task.repeats, in.integer("repeats", 1, 1, 1000));
   if (task.repeats > 1 && task.output != OutputType::kGenerate)
     return in.error("repeats", "only generate_until has them");
   if (task.repeats > 1 && !task.turns.empty())
     return in.error("repeats", "cannot be combined with doc_to_turns");
-  MAKAR_CHECK_OK(read_generation(in, task));
-  MAKAR_CHECK_OK(read_filters(in, task));
-  MAKAR_CHECK_OK(read_metrics(in, task));
+  MAKAR_RETURN_IF_ERROR(read_generation(in, task));
+  MAKAR_RETURN_IF_ERROR(read_filters(in, task));
+  MAKAR_RETURN_IF_ERROR(read_metrics(in, task));
   MAKAR_TRY(const auto metadata, in.map("metadata"));
   if (metadata) {
     MAKAR_TRY(task.version, metadata->number("version", 0, 0, 1e6));

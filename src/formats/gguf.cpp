@@ -41,7 +41,7 @@ Result<Gguf::File> Gguf::open(const std::string& path) {
   for (const std::string& other : others) {
     MAKAR_TRY(const auto part, MappedFile::open(other));
     MAKAR_TRY(const File next, parse(part->bytes(), part, other));
-    MAKAR_CHECK_OK(check_gguf_part(next->fields(), other, files.size(), others.size() + 1));
+    MAKAR_RETURN_IF_ERROR(check_gguf_part(next->fields(), other, files.size(), others.size() + 1));
     files.push_back(next);
   }
   return join(files);

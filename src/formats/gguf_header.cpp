@@ -100,7 +100,7 @@ Status walk_array(Cursor& in, int depth) {
     MAKAR_TRY([[maybe_unused]] const auto bytes, in.take(count * size_of(k)));
     return Done{};
   }
-  for (uint64_t i = 0; i < count; ++i) MAKAR_CHECK_OK(walk(in, element, depth));
+  for (uint64_t i = 0; i < count; ++i) MAKAR_RETURN_IF_ERROR(walk(in, element, depth));
   return Done{};
 }
 
@@ -210,7 +210,7 @@ int32_t gguf_type(DType type) {
 
 Result<GgufHeader> parse_gguf_header(std::span<const std::byte> bytes) {
   Cursor in(bytes);
-  MAKAR_CHECK_OK(read_version(in));
+  MAKAR_RETURN_IF_ERROR(read_version(in));
   MAKAR_TRY(const uint64_t tensors, in.get<uint64_t>());
   MAKAR_TRY(const uint64_t keys, in.get<uint64_t>());
   if (tensors > kMaxGgufTensors)

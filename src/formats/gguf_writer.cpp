@@ -67,20 +67,21 @@ std::string gguf_bytes(const GgufFields& fields) { return gguf_header(fields, {}
 
 Status write_gguf(const std::string& path, const GgufFields& fields,
                   const std::vector<GgufTensorSource>& tensors) {
-  MAKAR_CHECK_OK(check_sources(path, tensors));
+  MAKAR_RETURN_IF_ERROR(check_sources(path, tensors));
   const int64_t requested = fields.integer("general.alignment").value_or(int64_t{kGgufDefaultAlignment});
   check(requested >= 8 && requested <= 1 << 20 && (requested & (requested - 1)) == 0,
         "alignment must be a power of two, at least 8");
   const auto alignment = static_cast<size_t>(requested);
   MAKAR_TRY(FileWriter writer, FileWriter::open(path));
-  MAKAR_CHECK_OK(writer.write(gguf_header(fields, tensors, alignment)));
+  MAKAR_RETURN_IF_ERROR(writer.write(gguf_header(fields, tensors, alignment)));
   const std::string zeros(alignment, '\0');
   for (const GgufTensorSource& source : tensors) {
     MAKAR_TRY(const Tensor t, source.make());
     check(t.dtype() == source.dtype && t.shape() == source.shape,
           "tensor differs from its description: " + source.name);
-    MAKAR_CHECK_OK(writer.write({t.host().raw(), t.bytes()}));
-    MAKAR_CHECK_OK(writer.write(std::string_view(zeros).substr(0, padded(t.bytes(), alignment) - t.bytes())));
+    MAKAR_RETURN_IF_ERROR(writer.write({t.host().raw(), t.bytes()}));
+    MAKAR_RETURN_IF_ERROR(
+        writer.write(std::string_view(zeros).substr(0, padded(t.bytes(), alignment) - t.bytes())));
   }
   return writer.commit();
 }

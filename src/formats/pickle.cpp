@@ -18,7 +18,7 @@ Result<Pickle> PickleMachine::run() {
     if (at_ >= bytes_.size()) return error_at(here(), "the pickle has no end; the download is incomplete");
     op_at_ = at_;
     const auto op = static_cast<uint8_t>(bytes_[at_++]);
-    MAKAR_CHECK_OK(step(op));
+    MAKAR_RETURN_IF_ERROR(step(op));
   }
   out_.bytes = at_;
   return std::move(out_);

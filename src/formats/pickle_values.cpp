@@ -94,7 +94,7 @@ Status PickleMachine::new_dict() {
   MAKAR_TRY(const auto flat, pop_mark());
   PickleValue v;
   v.kind = Kind::kDict;
-  MAKAR_CHECK_OK(add_pairs(v, flat));
+  MAKAR_RETURN_IF_ERROR(add_pairs(v, flat));
   return push(std::move(v));
 }
 

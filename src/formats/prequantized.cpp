@@ -71,13 +71,13 @@ class Finder {
       return tensor_error(
           name,
           fmt::format("has {} outputs, expected a multiple of the {} zero points per word", outs, per_word));
-    MAKAR_CHECK_OK(require(base + ".scales", DType::kF16, {groups, outs}));
-    MAKAR_CHECK_OK(require(base + ".qzeros", DType::kI32, {groups, outs / per_word}));
+    MAKAR_RETURN_IF_ERROR(require(base + ".scales", DType::kF16, {groups, outs}));
+    MAKAR_RETURN_IF_ERROR(require(base + ".qzeros", DType::kI32, {groups, outs / per_word}));
     PrequantizedMatrix m{{{"qweight", name}, {"scales", base + ".scales"}, {"qzeros", base + ".qzeros"}},
                          {outs, in},
                          fmt::format("{}, {} bits", gptq ? "gptq" : "awq", scheme_.bits)};
     if (gptq && has(base + ".g_idx")) {
-      MAKAR_CHECK_OK(require(base + ".g_idx", DType::kI32, {in}));
+      MAKAR_RETURN_IF_ERROR(require(base + ".g_idx", DType::kI32, {in}));
       m.parts["g_idx"] = base + ".g_idx";
     }
     out.emplace(base + ".weight", std::move(m));
@@ -98,7 +98,7 @@ class Finder {
     // Without block sizes in the config, files have one scale per matrix or one per row.
     const bool per_matrix = s->shape.count() == 1,
                per_row = s->shape == Shape{e.shape[0], 1} || s->shape == Shape{e.shape[0]};
-    if (!per_matrix && !per_row) MAKAR_CHECK_OK(require(scale, DType::kF32, blocks));
+    if (!per_matrix && !per_row) MAKAR_RETURN_IF_ERROR(require(scale, DType::kF32, blocks));
     if (!is_float(s->dtype) || s->dtype == DType::kF64) return tensor_error(scale, "is not f32, f16 or bf16");
     PrequantizedMatrix m{{{"weight", name}, {"scale", scale}}, e.shape, "fp8"};
     for (const char* other : {".input_scale", ".activation_scale"})
@@ -117,7 +117,7 @@ class Finder {
       return tensor_error(
           name, fmt::format("is {} {}, expected u8 [..., groups, 16]", makar::name(e.dtype), e.shape.text()));
     std::vector<int64_t> dims(e.shape.begin(), e.shape.end() - 1);
-    MAKAR_CHECK_OK(require(base + "_scales", DType::kU8, Shape(dims)));
+    MAKAR_RETURN_IF_ERROR(require(base + "_scales", DType::kU8, Shape(dims)));
     dims.back() *= 32;
     out.emplace(base,
                 PrequantizedMatrix{{{"blocks", name}, {"scales", base + "_scales"}}, Shape(dims), "mxfp4"});
@@ -130,7 +130,7 @@ class Finder {
       const Entry* w = entry_(base + ".weight");
       if (!w || w->dtype != DType::kI8 || w->shape.rank() != 2)
         return tensor_error(base + ".weight", "is not a matrix of i8");
-      MAKAR_CHECK_OK(require(name, DType::kF32, {w->shape[0]}));
+      MAKAR_RETURN_IF_ERROR(require(name, DType::kF32, {w->shape[0]}));
       PrequantizedMatrix m{{{"weight", base + ".weight"}, {"SCB", name}}, w->shape, "int8"};
       if (has(base + ".weight_format")) m.parts["format"] = base + ".weight_format";
       out.emplace(base + ".weight", std::move(m));
@@ -142,7 +142,7 @@ class Finder {
         if (!w || w->dtype != DType::kU8) return tensor_error(base, "is missing or not u8");
         if (state->dtype != DType::kU8 || state->shape.count() > 4096)
           return tensor_error(name, "is not a text of at most 4096 bytes");
-        MAKAR_CHECK_OK(require(base + ".quant_map", DType::kF32, {16}));
+        MAKAR_RETURN_IF_ERROR(require(base + ".quant_map", DType::kF32, {16}));
         if (!scales || scales->shape.rank() != 1)
           return tensor_error(base + ".absmax", "is missing or not a list");
         PrequantizedMatrix m{
@@ -150,7 +150,7 @@ class Finder {
             {},  // WeightFiles::combine_prequantized reads it from the state
             kind};
         if (scales->dtype == DType::kU8) {
-          MAKAR_CHECK_OK(require(base + ".nested_quant_map", DType::kF32, {256}));
+          MAKAR_RETURN_IF_ERROR(require(base + ".nested_quant_map", DType::kF32, {256}));
           if (!has(base + ".nested_absmax") || entry_(base + ".nested_absmax")->dtype != DType::kF32)
             return tensor_error(base + ".nested_absmax", "is missing or not f32");
           m.parts["nested_map"] = base + ".nested_quant_map";
@@ -221,7 +221,7 @@ Result<PrequantizedMatrices> find_prequantized(const PrequantizedScheme& scheme,
                                                const std::string& place) {
   PrequantizedMatrices out;
   Finder finder(scheme, entry, place);
-  for (const std::string& name : names) MAKAR_CHECK_OK(finder.visit(name, out));
+  for (const std::string& name : names) MAKAR_RETURN_IF_ERROR(finder.visit(name, out));
   return out;
 }
 

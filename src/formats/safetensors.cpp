@@ -56,8 +56,8 @@ Result<Safetensors::File> Safetensors::parse(std::span<const std::byte> bytes,
   file->owner_ = std::move(owner);
   file->data_ = bytes.subspan(8 + length);
   file->data_begin_ = 8 + length;
-  MAKAR_CHECK_OK(file->index_names());
-  MAKAR_CHECK_OK(file->check_layout());
+  MAKAR_RETURN_IF_ERROR(file->index_names());
+  MAKAR_RETURN_IF_ERROR(file->check_layout());
   return File(file);
 }
 

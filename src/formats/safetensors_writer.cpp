@@ -67,7 +67,7 @@ std::string header_of(std::span<const NamedTensor> tensors, const std::vector<si
 
 Status write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                          const SafetensorsMetadata& metadata) {
-  MAKAR_CHECK_OK(check_names(path, tensors));
+  MAKAR_RETURN_IF_ERROR(check_names(path, tensors));
   const std::vector<size_t> order = data_order(tensors);
   const std::string header = header_of(tensors, order, metadata);
   if (header.size() > Safetensors::kMaxHeaderBytes)
@@ -78,11 +78,11 @@ Status write_safetensors(const std::string& path, std::span<const NamedTensor> t
   std::memcpy(prefix, &length, sizeof prefix);
 
   MAKAR_TRY(FileWriter writer, FileWriter::open(path));
-  MAKAR_CHECK_OK(writer.write(prefix));
-  MAKAR_CHECK_OK(writer.write(header));
+  MAKAR_RETURN_IF_ERROR(writer.write(prefix));
+  MAKAR_RETURN_IF_ERROR(writer.write(header));
   for (const size_t i : order) {
     const Tensor& t = tensors[i].tensor;
-    MAKAR_CHECK_OK(writer.write({t.host().raw(), t.bytes()}));
+    MAKAR_RETURN_IF_ERROR(writer.write({t.host().raw(), t.bytes()}));
   }
   return writer.commit();
 }

@@ -66,10 +66,10 @@ Status save_weights(const std::string& folder, std::span<const NamedTensor> tens
   std::set<std::string_view> names;  // write_safetensors checks one file at a time
   for (const auto& t : tensors)
     if (!names.insert(t.name).second) return error_at(folder, "tensor '{}' is given twice", t.name);
-  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
   const std::vector<Shard> shards = split_into_shards(tensors, max_shard_bytes);
   if (shards.size() == 1) {
-    MAKAR_CHECK_OK(write_safetensors(folder + "/model.safetensors", tensors));
+    MAKAR_RETURN_IF_ERROR(write_safetensors(folder + "/model.safetensors", tensors));
     return remove_earlier_files(folder, {"model.safetensors"});
   }
   std::vector<std::string> files;
@@ -77,9 +77,9 @@ Status save_weights(const std::string& folder, std::span<const NamedTensor> tens
   for (size_t s = 0; s < shards.size(); ++s) {
     files.push_back(fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, shards.size()));
     new_files.insert(files.back());
-    MAKAR_CHECK_OK(write_safetensors(folder + "/" + files[s], shards[s]));
+    MAKAR_RETURN_IF_ERROR(write_safetensors(folder + "/" + files[s], shards[s]));
   }
-  MAKAR_CHECK_OK(write_index(folder + "/model.safetensors.index.json", shards, files));
+  MAKAR_RETURN_IF_ERROR(write_index(folder + "/model.safetensors.index.json", shards, files));
   return remove_earlier_files(folder, new_files);
 }
 

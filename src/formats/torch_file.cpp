@@ -159,7 +159,7 @@ class TorchReader {
       if (key->kind != Kind::kText || key->text.size() > kMaxTensorNameBytes)
         return error_at(place(), "a key of the state dict is not a string of at most {} bytes",
                         kMaxTensorNameBytes);
-      MAKAR_CHECK_OK(read_tensor(key->text, *value, 0));
+      MAKAR_RETURN_IF_ERROR(read_tensor(key->text, *value, 0));
     }
     if (file_.names_.empty()) return error_at(place(), "the state dict has no tensors");
     return Done{};
@@ -190,7 +190,7 @@ class TorchReader {
     t.entry.dtype = type->type;
     MAKAR_TRY(t.entry.shape, dims(name, *args[2]));
     MAKAR_TRY(t.strides, dims(name, *args[3]));
-    MAKAR_CHECK_OK(check_extent(name, t, static_cast<int64_t>(storage->size() / size)));
+    MAKAR_RETURN_IF_ERROR(check_extent(name, t, static_cast<int64_t>(storage->size() / size)));
     t.entry.begin =
         static_cast<size_t>(storage->data() - bytes_.data()) + static_cast<size_t>(t.offset) * size;
     t.entry.end = t.entry.begin + static_cast<size_t>(t.entry.shape.count()) * size;
@@ -252,7 +252,7 @@ Result<TorchFile::File> TorchFile::parse(std::span<const std::byte> bytes, std::
   std::shared_ptr<TorchFile> file(new TorchFile);
   file->place_ = std::move(place);
   file->owner_ = std::move(owner);
-  MAKAR_CHECK_OK(TorchReader(*file, bytes).run());
+  MAKAR_RETURN_IF_ERROR(TorchReader(*file, bytes).run());
   return File(file);
 }
 

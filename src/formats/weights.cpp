@@ -87,7 +87,7 @@ Result<WeightMap> read_index(const std::string& index) {
     if (!shard.is_string())
       return error_at(index, "weight_map: the file of tensor {} must be a string, found {}", quote(tensor),
                       shard.type_name());
-    MAKAR_CHECK_OK(check_shard_name(index, tensor, shard.get_ref<const std::string&>()));
+    MAKAR_RETURN_IF_ERROR(check_shard_name(index, tensor, shard.get_ref<const std::string&>()));
     map.emplace(tensor, shard.get<std::string>());
   }
   if (map.empty()) return error_at(index, "weight_map is empty; expected the shard of every tensor");
@@ -137,7 +137,7 @@ Result<WeightFiles> WeightFiles::open_sharded(const std::string& folder, const s
   MAKAR_TRY(const WeightMap map, read_index(index));
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : map) shards.insert(shard);
-  MAKAR_CHECK_OK(check_shards_exist(folder, index, shards));
+  MAKAR_RETURN_IF_ERROR(check_shards_exist(folder, index, shards));
 
   WeightFiles weights;
   weights.place_ = index;

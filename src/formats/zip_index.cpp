@@ -32,7 +32,7 @@ class ZipReader {
       return error_of(Error::Kind::kLimit, place_, "the zip archive lists {} files; at most {} are allowed",
                       count, kMaxZipFiles);
     ZipFiles files;
-    for (uint64_t i = 0; i < count; ++i) MAKAR_CHECK_OK(read_entry(at, files));
+    for (uint64_t i = 0; i < count; ++i) MAKAR_RETURN_IF_ERROR(read_entry(at, files));
     return files;
   }
 

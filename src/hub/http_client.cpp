@@ -113,7 +113,7 @@ Result<std::string> http_get(const HttpClientRequest& request, size_t limit) {
   char message[CURL_ERROR_SIZE] = "";
   MAKAR_TRY(const CurlHandle handle, make_handle(request, message));
   MemoryTarget memory{{}, limit};
-  MAKAR_CHECK_OK(receive(handle.get(), request, memory, message));
+  MAKAR_RETURN_IF_ERROR(receive(handle.get(), request, memory, message));
   long status = 0;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &status);
   if (status != 200) return status_error(request, status);
@@ -133,7 +133,7 @@ Result<HttpClientResponse> http_post_json(const HttpClientRequest& request, cons
   curl_easy_setopt(handle.get(), CURLOPT_FOLLOWLOCATION, 0L);
   curl_easy_setopt(handle.get(), CURLOPT_LOW_SPEED_TIME,
                    static_cast<long>(seconds));  // generating text may take long
-  MAKAR_CHECK_OK(receive(handle.get(), request, memory, message));
+  MAKAR_RETURN_IF_ERROR(receive(handle.get(), request, memory, message));
   HttpClientResponse out;
   curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &out.status);
   out.body = std::move(memory.body);

@@ -55,7 +55,7 @@ Result<bool> is_complete(const std::string& path, const HubFile& file) {
 
 Status fetch_file(const std::string& url, const std::string& target, const HubFile& file,
                   const PullOptions& options) {
-  MAKAR_CHECK_OK(make_folder(fs::path(target).parent_path().string()));
+  MAKAR_RETURN_IF_ERROR(make_folder(fs::path(target).parent_path().string()));
   const std::string part = target + ".part";
   const auto progress = [&](uint64_t bytes) {
     return !options.progress || options.progress(file.path, bytes, file.size);
@@ -113,7 +113,7 @@ Result<PullResult> pull_url(const HubSource& source, const std::string& folder, 
   if (is_file(out.path)) {
     out.present.push_back(name);
   } else {
-    MAKAR_CHECK_OK(fetch_file(source.url, out.path, file, request_options));
+    MAKAR_RETURN_IF_ERROR(fetch_file(source.url, out.path, file, request_options));
     out.downloaded.push_back(name);
   }
   std::error_code code;
@@ -162,7 +162,7 @@ Result<PullResult> pull(const HubSource& source, const std::string& folder, cons
       const std::string url =
           fmt::format("{}{}/{}/resolve/{}/{}", endpoint, source.dataset ? "/datasets" : "", source.repository,
                       percent_encoded(revision), percent_encoded(file.path));
-      MAKAR_CHECK_OK(fetch_file(url, target, file, request_options));
+      MAKAR_RETURN_IF_ERROR(fetch_file(url, target, file, request_options));
     }
     (complete ? out.present : out.downloaded).push_back(file.path);
     std::error_code code;

@@ -94,7 +94,7 @@ Result<Image> decode_jpeg(ImageBytes bytes, const std::string& place, const Imag
   const auto unreadable = [&] { return error_at(place, "the JPEG image cannot be read: {}", d.error.text); };
   if (!read_header(d.info, d.error, bytes)) return unreadable();
   Image image{d.info.image_width, d.info.image_height, {}};
-  MAKAR_CHECK_OK(check_size(image.width, image.height, place, limits));
+  MAKAR_RETURN_IF_ERROR(check_size(image.width, image.height, place, limits));
   const bool is_cmyk = d.info.num_components == 4;
   if (!is_cmyk && d.info.num_components != 1 && d.info.num_components != 3)
     return error_of(Error::Kind::kUnsupported, place,

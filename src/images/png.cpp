@@ -87,7 +87,7 @@ Result<Image> decode_png(ImageBytes bytes, const std::string& place, const Image
   if (!read_header(r)) return unreadable();
   const png_uint_32 height = png_get_image_height(r.png, r.info);
   Image image{png_get_image_width(r.png, r.info), height, {}};
-  MAKAR_CHECK_OK(check_size(image.width, image.height, place, limits));
+  MAKAR_RETURN_IF_ERROR(check_size(image.width, image.height, place, limits));
   const bool is_grey16 =
       png_get_bit_depth(r.png, r.info) == 16 && png_get_color_type(r.png, r.info) == PNG_COLOR_TYPE_GRAY;
   const auto pixels = static_cast<size_t>(image.pixels());

@@ -119,8 +119,8 @@ Result<ImageProcessor> ImageProcessor::parse(const Config& c) {
   MAKAR_TRY(const int64_t filter, c.integer_or("resample", static_cast<int64_t>(p.filter), 0, 5));
   p.filter = static_cast<ResizeFilter>(filter);
   MAKAR_TRY(p.factor, c.number_or("rescale_factor", 1.0 / 255, 1e-9, 1e3));
-  MAKAR_CHECK_OK(read_three(c, "image_mean", p.mean));
-  MAKAR_CHECK_OK(read_three(c, "image_std", p.deviation));
+  MAKAR_RETURN_IF_ERROR(read_three(c, "image_mean", p.mean));
+  MAKAR_RETURN_IF_ERROR(read_three(c, "image_std", p.deviation));
   for (const double v : p.deviation)
     if (static_cast<float>(v) == 0) return c.field_error("image_std", "must not contain a zero");
   return p;

@@ -36,7 +36,7 @@ Result<Image> decode_webp(ImageBytes bytes, const std::string& place, const Imag
   const VP8StatusCode header = WebPGetFeatures(data, bytes.size(), &features);
   if (header != VP8_STATUS_OK) return error_at(place, "the WebP image cannot be read: {}", reason(header));
   Image image{features.width, features.height, {}};
-  MAKAR_CHECK_OK(check_size(image.width, image.height, place, limits));
+  MAKAR_RETURN_IF_ERROR(check_size(image.width, image.height, place, limits));
   image.rgb.resize(static_cast<size_t>(image.pixels() * 3));
   if (features.has_animation) {
     const WebPData all{data, bytes.size()};

@@ -44,8 +44,8 @@ Result<bool> read_decoding_option(Decoding& target, const std::string& key, cons
 }
 
 Status check_decoding(const Decoding& o) {
-  MAKAR_CHECK_OK(check_table(o, decoding_options()));
-  MAKAR_CHECK_OK(check_sampler(o.sampler));
+  MAKAR_RETURN_IF_ERROR(check_table(o, decoding_options()));
+  MAKAR_RETURN_IF_ERROR(check_sampler(o.sampler));
   if (o.min_new_tokens > o.max_new_tokens)
     return error_at("`min_tokens`", "{} exceeds `max_tokens` ({})", o.min_new_tokens, o.max_new_tokens);
   if (o.beams > 1 && o.answers > o.beams)
@@ -101,7 +101,7 @@ Status fit_request(const Model& model, const ContextOptions& context, std::vecto
                     "a {} does not generate text; use a causal or sequence-to-sequence model",
                     spec.architecture);
   const bool seq2seq = spec.is_encoder_decoder(), captions = seq2seq && spec.reads_images();
-  MAKAR_CHECK_OK(check_images(spec, prompt, images));
+  MAKAR_RETURN_IF_ERROR(check_images(spec, prompt, images));
   const int64_t vocab = (seq2seq ? *spec.encoder : *spec.decoder).embedding.vocab;
   if (prompt.empty() && !captions) return error_at("prompt", "is empty; at least one token is needed");
   for (size_t i = 0; i < prompt.size(); ++i)

@@ -6,8 +6,8 @@ Result<std::vector<std::vector<int64_t>>> generate_all(const Model& model, Devic
                                                        std::vector<int64_t> prompt,
                                                        const GenerateOptions& o) {
   const ContextOptions& context = o.engine.context;
-  MAKAR_CHECK_OK(check_context(model.spec(), context));
-  MAKAR_CHECK_OK(fit_request(model, context, prompt, o, o.images.get()));
+  MAKAR_RETURN_IF_ERROR(check_context(model.spec(), context));
+  MAKAR_RETURN_IF_ERROR(fit_request(model, context, prompt, o, o.images.get()));
   DecodingHooks hooks;
   hooks.images = o.images;
   if (o.on_token)

@@ -20,7 +20,7 @@ Status check_logits(std::span<const float> logits, const Extremes& e) {
 
 Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t top) {
   const Extremes e = extremes(logits);
-  MAKAR_CHECK_OK(check_logits(logits, e));
+  MAKAR_RETURN_IF_ERROR(check_logits(logits, e));
   if (token < 0 || static_cast<size_t>(token) >= logits.size())
     return error_at("logprobs", "token {} is outside of the vocabulary of {}", token, logits.size());
   const float lse = kernels::log_sum_exp(logits.data(), static_cast<int64_t>(logits.size()));
@@ -41,7 +41,7 @@ Result<Logprobs> logprobs(std::span<const float> logits, int64_t token, int64_t 
 
 Result<double> entropy(std::span<const float> logits) {
   const Extremes e = extremes(logits);
-  MAKAR_CHECK_OK(check_logits(logits, e));
+  MAKAR_RETURN_IF_ERROR(check_logits(logits, e));
   Candidates c;
   c.reset(logits, e);
   return c.entropy();

@@ -82,14 +82,14 @@ void add_sampler_options(Options& options, SamplerOptions& target) {
 
 Result<bool> read_sampler_option(SamplerOptions& target, const std::string& key, const Json& value) {
   if (key == "logit_bias") {
-    MAKAR_CHECK_OK(read_bias(target, value));
+    MAKAR_RETURN_IF_ERROR(read_bias(target, value));
     return true;
   }
   return read_table(target, sampler_options(), key, value);
 }
 
 Status check_sampler(const SamplerOptions& options) {
-  MAKAR_CHECK_OK(check_table(options, sampler_options()));
+  MAKAR_RETURN_IF_ERROR(check_table(options, sampler_options()));
   for (const auto& [id, bias] : options.logit_bias)
     if (!(std::fabs(bias) <= 1e6))
       return error_at("`logit_bias`", "of token {} must be between -1e6 and 1e6, got {}", id, bias);

@@ -24,8 +24,8 @@ class ArpaReader {
   explicit ArpaReader(LineReader lines) : lines_(std::move(lines)) {}
 
   Result<NgramModel> read() {
-    MAKAR_CHECK_OK(read_header());
-    for (size_t k = 0; k < counts_.size(); ++k) MAKAR_CHECK_OK(read_level(k));
+    MAKAR_RETURN_IF_ERROR(read_header());
+    for (size_t k = 0; k < counts_.size(); ++k) MAKAR_RETURN_IF_ERROR(read_level(k));
     if (line_ != "\\end\\") return line_error("expected \\end\\");
     return NgramModel::make(std::move(words_), std::move(levels_), lines_.place());
   }
@@ -109,7 +109,7 @@ class ArpaReader {
       if (line_ == "\\end\\" || (line_[0] == '\\' && line_.ends_with("-grams:"))) break;
       if (level.log_prob.size() == counts_[k])
         return line_error("there are more than the {} {}-grams of the header", counts_[k], k + 1);
-      MAKAR_CHECK_OK(read_ngram(k, level));
+      MAKAR_RETURN_IF_ERROR(read_ngram(k, level));
     }
     if (level.log_prob.size() != counts_[k])
       return line_error("the header says {} {}-grams, there are {}", counts_[k], k + 1,
@@ -189,7 +189,7 @@ Status write_arpa(const NgramModel& model, const std::function<Status(std::strin
       if (k < model.order()) out += fmt::format("\t{}", level.log_backoff[i]);
       out += '\n';
       if (out.size() > size_t{1} << 20) {
-        MAKAR_CHECK_OK(write(out));
+        MAKAR_RETURN_IF_ERROR(write(out));
         out.clear();
       }
     }
@@ -199,7 +199,7 @@ Status write_arpa(const NgramModel& model, const std::function<Status(std::strin
 
 Status save_arpa(const NgramModel& model, const std::string& path) {
   MAKAR_TRY(auto file, FileWriter::open(path));
-  MAKAR_CHECK_OK(write_arpa(model, [&](std::string_view text) { return file.write(text); }));
+  MAKAR_RETURN_IF_ERROR(write_arpa(model, [&](std::string_view text) { return file.write(text); }));
   return file.commit();
 }
 

@@ -49,8 +49,8 @@ class PairTable {
 Status write_run(PairTable& table, std::vector<MappedRecords>& runs) {
   MAKAR_TRY(MappedRecords run, MappedRecords::create());
   const auto sorted = table.take_sorted();
-  MAKAR_CHECK_OK(run.write(sorted.data(), sorted.size() * sizeof(Entry)));
-  MAKAR_CHECK_OK(run.map());
+  MAKAR_RETURN_IF_ERROR(run.write(sorted.data(), sorted.size() * sizeof(Entry)));
+  MAKAR_RETURN_IF_ERROR(run.map());
   runs.push_back(std::move(run));
   return Done{};
 }
@@ -76,9 +76,9 @@ Result<MappedRecords> merge(const std::vector<MappedRecords>& runs) {
     }
     const Cooccurrence c{static_cast<uint32_t>(key >> 32), static_cast<uint32_t>(key),
                          static_cast<float>(static_cast<double>(count) / static_cast<double>(kUnit))};
-    MAKAR_CHECK_OK(out.write(&c, sizeof c));
+    MAKAR_RETURN_IF_ERROR(out.write(&c, sizeof c));
   }
-  MAKAR_CHECK_OK(out.map());
+  MAKAR_RETURN_IF_ERROR(out.map());
   return out;
 }
 
@@ -96,11 +96,11 @@ Result<MappedRecords> count_cooccurrences(const WordStream& text, const Cooccurr
       const uint64_t count = o.by_distance ? kUnit / d : kUnit;
       table.add(uint64_t{ids[at]} << 32 | ids[at - d], count);
       table.add(uint64_t{ids[at - d]} << 32 | ids[at], count);
-      if (table.full()) MAKAR_CHECK_OK(write_run(table, runs));
+      if (table.full()) MAKAR_RETURN_IF_ERROR(write_run(table, runs));
     }
     if (at % 4096 == 0) o.progress(at, ids.size());
   }
-  MAKAR_CHECK_OK(write_run(table, runs));
+  MAKAR_RETURN_IF_ERROR(write_run(table, runs));
   return merge(runs);
 }
 

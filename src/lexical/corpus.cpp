@@ -82,7 +82,7 @@ Status each_line(const std::vector<DataPath>& paths, const std::function<Status(
     const std::string text = record_text(record.value);
     for (size_t at = 0; at < text.size();) {
       const size_t end = std::min(text.find('\n', at), text.size());
-      MAKAR_CHECK_OK(use(std::string_view(text).substr(at, end - at)));
+      MAKAR_RETURN_IF_ERROR(use(std::string_view(text).substr(at, end - at)));
       at = end + 1;
     }
   }

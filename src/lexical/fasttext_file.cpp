@@ -143,7 +143,7 @@ Status write_matrix(const RowMatrix& rows, size_t count, size_t width,
     else
       out.append(reinterpret_cast<const char*>(rows.row(i)), width * sizeof(float));
     if (out.size() < size_t{1} << 20) continue;
-    MAKAR_CHECK_OK(write(out));
+    MAKAR_RETURN_IF_ERROR(write(out));
     out.clear();
   }
   return write(out);
@@ -220,8 +220,8 @@ Status write_fasttext(const WordVectors& v, const std::function<Status(std::stri
     out += '\0';
     put(out, count_of(i)), put(out, int8_t{0});
   }
-  MAKAR_CHECK_OK(write(out));
-  MAKAR_CHECK_OK(write_matrix(s ? s->rows : v.rows, v.words.size() + buckets, v.width, write));
+  MAKAR_RETURN_IF_ERROR(write(out));
+  MAKAR_RETURN_IF_ERROR(write_matrix(s ? s->rows : v.rows, v.words.size() + buckets, v.width, write));
   return write_matrix(s ? s->output : RowMatrix(), v.words.size(), v.width, write);
 }
 

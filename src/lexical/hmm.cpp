@@ -250,24 +250,24 @@ Result<HmmTagger> HmmTagger::from_json(const Json& json, const std::string& plac
     }
     return Done{};
   };
-  MAKAR_CHECK_OK(strings("tags", [&](const std::string& s) { out.tags_.push_back(s); }));
-  MAKAR_CHECK_OK(strings("words", [&](const std::string& s) { out.words_.add(s); }));
-  MAKAR_CHECK_OK(strings("endings", [&](const std::string& s) { out.endings_.add(s); }));
+  MAKAR_RETURN_IF_ERROR(strings("tags", [&](const std::string& s) { out.tags_.push_back(s); }));
+  MAKAR_RETURN_IF_ERROR(strings("words", [&](const std::string& s) { out.words_.add(s); }));
+  MAKAR_RETURN_IF_ERROR(strings("endings", [&](const std::string& s) { out.endings_.add(s); }));
   const size_t tags = out.tags_.size();
   if (tags == 0 || tags > kMaxTags)
     return error_at(place + ": tags", "expected 1 to {}, found {}", kMaxTags, tags);
   MAKAR_TRY(const Json* start, list("start"));
-  MAKAR_CHECK_OK(numbers(*start, tags, "start", out.start_));
+  MAKAR_RETURN_IF_ERROR(numbers(*start, tags, "start", out.start_));
   const auto rows = [&](const char* key, size_t count, size_t size,
                         std::vector<std::vector<double>>& to) -> Status {
     MAKAR_TRY(const Json* values, list(key));
     if (values->size() != count) return error_at(place + ": " + key, "expected {} lists", count);
-    for (const Json& row : *values) MAKAR_CHECK_OK(numbers(row, size, key, to.emplace_back()));
+    for (const Json& row : *values) MAKAR_RETURN_IF_ERROR(numbers(row, size, key, to.emplace_back()));
     return Done{};
   };
-  MAKAR_CHECK_OK(rows("transitions", tags, tags + 1, out.transitions_));
-  MAKAR_CHECK_OK(rows("emissions", tags, out.words_.size(), out.emissions_));
-  MAKAR_CHECK_OK(rows("by_ending", out.endings_.size(), tags, out.by_ending_));
+  MAKAR_RETURN_IF_ERROR(rows("transitions", tags, tags + 1, out.transitions_));
+  MAKAR_RETURN_IF_ERROR(rows("emissions", tags, out.words_.size(), out.emissions_));
+  MAKAR_RETURN_IF_ERROR(rows("by_ending", out.endings_.size(), tags, out.by_ending_));
   return out;
 }
 

@@ -305,7 +305,7 @@ std::optional<std::array<double, 4>> kneser_ney_discounts(const std::vector<uint
 }
 
 Result<NgramModel> train_ngrams(SentenceNgrams counts, const NgramOptions& options) {
-  MAKAR_CHECK_OK(check(options, counts.order()));
+  MAKAR_RETURN_IF_ERROR(check(options, counts.order()));
   if (counts.sentences == 0) return error_at("n-grams", "there are no sentences to count");
   return Builder(std::move(counts), options).build();
 }

@@ -231,7 +231,7 @@ Result<TextsWithLabels> read_labelled_texts(const std::vector<DataPath>& paths) 
 }
 
 Result<TextClassifier> TextClassifier::train(const TextsWithLabels& data, const ClassifierOptions& o) {
-  MAKAR_CHECK_OK(check(o));
+  MAKAR_RETURN_IF_ERROR(check(o));
   TextClassifier out;
   out.method_ = o.method;
   out.labels_ = sorted_labels(data.labels);

@@ -191,7 +191,7 @@ Status write_vectors(const WordVectors& v, VectorFormat format,
     }
     out += '\n';
     if (out.size() > size_t{1} << 20) {
-      MAKAR_CHECK_OK(write(out));
+      MAKAR_RETURN_IF_ERROR(write(out));
       out.clear();
     }
   }
@@ -200,7 +200,8 @@ Status write_vectors(const WordVectors& v, VectorFormat format,
 
 Status save_vectors(const WordVectors& vectors, VectorFormat format, const std::string& path) {
   MAKAR_TRY(auto file, FileWriter::open(path));
-  MAKAR_CHECK_OK(write_vectors(vectors, format, [&](std::string_view text) { return file.write(text); }));
+  MAKAR_RETURN_IF_ERROR(
+      write_vectors(vectors, format, [&](std::string_view text) { return file.write(text); }));
   return file.commit();
 }
 

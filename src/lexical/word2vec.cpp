@@ -209,7 +209,7 @@ class Trainer {
 
 Result<WordVectors> train_word2vec(const WordStream& text, const Word2VecOptions& options, ThreadPool& pool,
                                    const ShowProgress& show) {
-  MAKAR_CHECK_OK(check(options));
+  MAKAR_RETURN_IF_ERROR(check(options));
   const double rows = 2 * static_cast<double>(text.words.size()) +
                       (options.max_ngram > 0 ? static_cast<double>(options.buckets) : 0.0);
   const double bytes = rows * static_cast<double>(padded(static_cast<size_t>(options.width))) * sizeof(float);

@@ -29,7 +29,7 @@ std::span<const TableOption<Word2VecOptions>> word2vec_options() {
 }
 
 Status check(const Word2VecOptions& o) {
-  MAKAR_CHECK_OK(check_table(o, word2vec_options()));
+  MAKAR_RETURN_IF_ERROR(check_table(o, word2vec_options()));
   if (o.loss != "ns" && o.loss != "hs" && o.loss != "softmax")
     return error_at("`loss`", "must be ns, hs or softmax, got '{}'{}", o.loss,
                     did_you_mean(o.loss, {"ns", "hs", "softmax"}));

@@ -49,7 +49,7 @@ Status MappedRecords::write(const void* bytes, size_t size) {
 }
 
 Status MappedRecords::map() {
-  MAKAR_CHECK_OK(flush());
+  MAKAR_RETURN_IF_ERROR(flush());
   if (size_ == 0) return Done{};
   void* data = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (data == MAP_FAILED) return io_error("a temporary file", "map");
@@ -66,14 +66,14 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
   std::vector<uint64_t> counts;
   WordSplitter splitter(options);
   uint64_t tokens = 0;
-  MAKAR_CHECK_OK(each_line(paths, [&](std::string_view line) -> Status {
+  MAKAR_RETURN_IF_ERROR(each_line(paths, [&](std::string_view line) -> Status {
     const auto& words = splitter.split(line);
     if (words.empty()) return Done{};
     for (const std::string_view word : words) {
       const uint32_t id = seen.add(word);
       if (id == counts.size()) counts.push_back(0);
       ++counts[id];
-      MAKAR_CHECK_OK(ids.write(&id, sizeof id));
+      MAKAR_RETURN_IF_ERROR(ids.write(&id, sizeof id));
     }
     if (seen.size() > kMaxWords)
       return error_of(Error::Kind::kLimit, "vocabulary", "there are more than {} different words", kMaxWords);
@@ -81,7 +81,7 @@ Result<WordStream> read_words(const std::vector<DataPath>& paths, const WordOpti
     progress(tokens, seen.size());
     return ids.write(&WordStream::kLineEnd, sizeof(uint32_t));
   }));
-  MAKAR_CHECK_OK(ids.map());
+  MAKAR_RETURN_IF_ERROR(ids.map());
   std::vector<uint32_t> order(counts.size());
   std::iota(order.begin(), order.end(), 0u);
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return counts[a] > counts[b]; });

@@ -32,11 +32,11 @@ class GrammarConstraint : public Constraint {
 
   Status mask(std::span<float> logits) override {
     if (pending_ && pending_->done) {
-      MAKAR_CHECK_OK(pending_->status);
+      MAKAR_RETURN_IF_ERROR(pending_->status);
       bits_ = pending_->bits;
     } else {
       bits_.resize(trie_.words());
-      MAKAR_CHECK_OK(state_.mask(trie_, bits_));
+      MAKAR_RETURN_IF_ERROR(state_.mask(trie_, bits_));
     }
     // Rows beyond the tokenizer's ids are padding of the output matrix.
     const size_t vocab = std::min(logits.size(), trie_.vocab());
@@ -84,7 +84,7 @@ Result<Constrainer> Constrainer::of(const LanguageModel& language) {
 Result<std::shared_ptr<Constraint>> Constrainer::constrain(const Grammar& grammar) const {
   const GrammarState start(grammar);
   std::vector<uint64_t> first_mask(trie_.words());
-  MAKAR_CHECK_OK(start.mask(trie_, first_mask));
+  MAKAR_RETURN_IF_ERROR(start.mask(trie_, first_mask));
   return std::shared_ptr<Constraint>(std::make_shared<GrammarConstraint>(start, trie_, bytes_));
 }
 

@@ -113,7 +113,7 @@ Result<std::vector<int64_t>> encode_with_images(const LanguageModel& language, c
   if (!empty_text.empty() && empty_text.front() == language.spec().bos) ids.push_back(empty_text.front());
   MAKAR_TRY(const auto body, language.encode_segments({std::move(segments)}));
   ids.insert(ids.end(), body.begin(), body.end());
-  MAKAR_CHECK_OK(images.expand_tokens(language.spec(), ids));
+  MAKAR_RETURN_IF_ERROR(images.expand_tokens(language.spec(), ids));
   return ids;
 }
 
@@ -136,7 +136,7 @@ Result<std::vector<int64_t>> encode_chat_with_images(const LanguageModel& langua
         "does not support images; give another with `program.chat_template`, or continue text with "
         "makar generate --image");
   MAKAR_TRY(auto ids, language.encode_chat(input));
-  MAKAR_CHECK_OK(images.expand_tokens(language.spec(), ids));
+  MAKAR_RETURN_IF_ERROR(images.expand_tokens(language.spec(), ids));
   return ids;
 }
 

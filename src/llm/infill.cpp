@@ -36,8 +36,8 @@ Result<std::vector<int64_t>> encode_infill(const LanguageModel& language, const 
       out.insert(out.end(), encoding.ids.begin(), encoding.ids.end());
       return Done{};
     };
-    MAKAR_CHECK_OK(add(*first, before));
-    MAKAR_CHECK_OK(add(*second, after));
+    MAKAR_RETURN_IF_ERROR(add(*first, before));
+    MAKAR_RETURN_IF_ERROR(add(*second, after));
     out.push_back(*third);
     return out;
   }

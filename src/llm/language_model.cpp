@@ -112,15 +112,15 @@ Result<LanguageModel> LanguageModel::open(const std::string& path, Device& devic
   MAKAR_TRY(const ModelSource source, ModelSource::open(path));
   MAKAR_TRY(out.loaded_, load_model(source, {options.weights == WeightUse::kTrained}));
   AdapterSet offered(out.loaded_, device);
-  for (const std::string& folder : options.offered) MAKAR_CHECK_OK(offered.load(folder));
+  for (const std::string& folder : options.offered) MAKAR_RETURN_IF_ERROR(offered.load(folder));
   offered.add_row_adapters();
-  MAKAR_CHECK_OK(load_adapters(out.loaded_, options.adapters, device));
+  MAKAR_RETURN_IF_ERROR(load_adapters(out.loaded_, options.adapters, device));
   out.stop_ = out.spec().eos;
   const std::string folder = fs::is_directory(path) ? path : fs::path(path).parent_path().string();
-  MAKAR_CHECK_OK(read_generation_config(folder, out.spec().vocab, out.stop_));
-  MAKAR_CHECK_OK(out.open_text(source));
-  if (out.spec().reads_images()) MAKAR_CHECK_OK(out.open_images(folder));
-  MAKAR_CHECK_OK(admit_model(*out.loaded_.model, path, options.memory));
+  MAKAR_RETURN_IF_ERROR(read_generation_config(folder, out.spec().vocab, out.stop_));
+  MAKAR_RETURN_IF_ERROR(out.open_text(source));
+  if (out.spec().reads_images()) MAKAR_RETURN_IF_ERROR(out.open_images(folder));
+  MAKAR_RETURN_IF_ERROR(admit_model(*out.loaded_.model, path, options.memory));
   if (options.weights == WeightUse::kPacked) out.loaded_.model->pack(device, true, options.activations);
   return out;
 }

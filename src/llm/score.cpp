@@ -51,7 +51,7 @@ Status fit_scored(const Model& model, const ContextOptions& context, const Score
   if (context.policy == ContextPolicy::kTruncateLeft) strict.policy = ContextPolicy::kError;
   const bool encoder_decoder = model.spec().is_encoder_decoder();
   std::vector<int64_t> prompt = encoder_decoder ? text.source : text.tokens;
-  MAKAR_CHECK_OK(fit_request(model, strict, prompt, one_token));
+  MAKAR_RETURN_IF_ERROR(fit_request(model, strict, prompt, one_token));
   if (!encoder_decoder) return Done{};
   const int64_t vocab = model.spec().decoder->embedding.vocab, size = context_size(model.spec(), context);
   for (const int64_t id : text.tokens)
@@ -68,7 +68,7 @@ Status fit_scored(const Model& model, const ContextOptions& context, const Score
 Result<ScoredText> plan_score(const LanguageModel& language, const ContextOptions& context,
                               const std::string& prompt, const std::string& completion, WorkBudget* work) {
   MAKAR_TRY(ScoredText out, encode_scored(language, prompt, completion, work));
-  MAKAR_CHECK_OK(fit_scored(language.model(), context, out));
+  MAKAR_RETURN_IF_ERROR(fit_scored(language.model(), context, out));
   return out;
 }
 

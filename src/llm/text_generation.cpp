@@ -22,7 +22,7 @@ const char* name(Finish finish) {
 }
 
 Status check_generation(const TextGenerationOptions& o) {
-  MAKAR_CHECK_OK(check_decoding(o));
+  MAKAR_RETURN_IF_ERROR(check_decoding(o));
   if (o.speculation.draft_tokens < 1 || o.speculation.draft_tokens > 64)
     return error_at("`draft_max`", "must be 1 to 64, got {}", o.speculation.draft_tokens);
   if (o.mbr != 0 && (o.mbr < 2 || o.mbr > 1024))
@@ -58,7 +58,7 @@ Result<std::unique_ptr<TextGeneration>> TextGeneration::begin(Engine& engine, co
   Decoding decoding = options;
   if (options.fit)
     decoding.max_new_tokens = fitting_tokens(language.spec(), context, prompt.size(), options.max_new_tokens);
-  MAKAR_CHECK_OK(fit_request(language.model(), context, prompt, decoding, options.images.get()));
+  MAKAR_RETURN_IF_ERROR(fit_request(language.model(), context, prompt, decoding, options.images.get()));
   if (options.mbr > 0) decoding.answers = options.mbr;
   if (options.mbr > 0 && options.mbr_embedding && !options.embedder)
     return error_at("mbr_metric", "embedding needs an embedding model; set `program.mbr_model`");

@@ -165,7 +165,7 @@ std::vector<double> solve_ridge(std::vector<double> a, std::vector<double> b, do
 
 Result<LearnedHead> LearnedHead::pretrain(const FeatureRows& features,
                                           const std::vector<std::vector<double>>& signals) {
-  MAKAR_CHECK_OK(check_rows(features, signals.size()));
+  MAKAR_RETURN_IF_ERROR(check_rows(features, signals.size()));
   LearnedHead out;
   const size_t n = features[0].size();
   const auto count = static_cast<double>(features.size());
@@ -195,7 +195,7 @@ Result<LearnedHead> LearnedHead::pretrain(const FeatureRows& features,
 }
 
 Result<LearnedHead::Fit> LearnedHead::tune(const FeatureRows& features, const std::vector<double>& ratings) {
-  MAKAR_CHECK_OK(check_rows(features, ratings.size()));
+  MAKAR_RETURN_IF_ERROR(check_rows(features, ratings.size()));
   if (features[0].size() != width())
     return error_at("pairs", "have {} features; the head has {}", features[0].size(), width());
   const auto is_held_out = [](size_t r) { return r % 5 == 4; };
@@ -275,9 +275,9 @@ Result<LearnedHead> LearnedHead::from_json(const Json& json, const std::string& 
     }
     return Done{};
   };
-  MAKAR_CHECK_OK(read("mean", out.mean_));
-  MAKAR_CHECK_OK(read("scale", out.scale_));
-  MAKAR_CHECK_OK(read("weights", out.weights_));
+  MAKAR_RETURN_IF_ERROR(read("mean", out.mean_));
+  MAKAR_RETURN_IF_ERROR(read("scale", out.scale_));
+  MAKAR_RETURN_IF_ERROR(read("weights", out.weights_));
   if (out.mean_.size() != out.weights_.size() || out.scale_.size() != out.weights_.size())
     return error_at(place, "'mean', 'scale' and 'weights' have different lengths");
   if (!json.contains("bias") || !json["bias"].is_number() || !json.contains("encoder") ||

@@ -233,7 +233,7 @@ float AdapterConfig::scale() const {
 
 Status add_adapter(const LoadedModel& loaded, const AdapterConfig& config, Device& device, uint64_t seed) {
   std::vector<Module> target_modules;
-  MAKAR_CHECK_OK(attach_all(loaded, config, device, target_modules));
+  MAKAR_RETURN_IF_ERROR(attach_all(loaded, config, device, target_modules));
   uint64_t stream = 0;
   for (const Module& m : target_modules) {
     Parameter* a = m.linears[0]->adapter()->a;
@@ -259,7 +259,7 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
   MAKAR_TRY(const AdapterConfig config, read_adapter_config(folder));
   MAKAR_TRY(const auto file, Safetensors::open(folder + "/adapter_model.safetensors"));
   std::vector<Module> target_modules;
-  MAKAR_CHECK_OK(attach_all(loaded, config, device, target_modules));
+  MAKAR_RETURN_IF_ERROR(attach_all(loaded, config, device, target_modules));
   size_t tensors_read = 0;
   for (const Module& m : target_modules) {
     const std::string prefix = kPrefix + m.name;
@@ -298,7 +298,7 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
 }
 
 Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, const std::string& folder) {
-  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
   std::vector<NamedTensor> tensors;
   bool transposed = false;
   for (const Module& m : linear_modules(loaded)) {
@@ -319,7 +319,7 @@ Status save_adapter(const LoadedModel& loaded, const AdapterConfig& config, cons
   for (auto& named : named_tensors(*loaded.model, *loaded.family, false,
                                    [](const Parameter& p) { return p.trainable ? p.value : Tensor(); }))
     tensors.push_back({kPrefix + named.name, named.tensor});
-  MAKAR_CHECK_OK(write_safetensors(folder + "/adapter_model.safetensors", tensors));
+  MAKAR_RETURN_IF_ERROR(write_safetensors(folder + "/adapter_model.safetensors", tensors));
   Json json = config.json.is_object() ? config.json : Json::object();
   json["peft_type"] = "LORA";
   if (!json.contains("task_type")) json["task_type"] = task_type(loaded.model->spec());

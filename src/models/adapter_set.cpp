@@ -17,7 +17,7 @@ Status AdapterSet::load(const std::string& folder) {
         Error::Kind::kUnsupported, folder,
         "an adapter with {} must be used alone and with weight 1; merge it into the base first (makar merge)",
         config.dora ? "DoRA's magnitudes" : "modules_to_save");
-  MAKAR_CHECK_OK(load_adapter(loaded_, folder, device_));
+  MAKAR_RETURN_IF_ERROR(load_adapter(loaded_, folder, device_));
   std::vector<AdaptedLinear> adapted;
   loaded_.model->each_linear([&](const std::string&, Linear& linear) {
     const Adapter* a = linear.adapter();
@@ -121,11 +121,11 @@ Status load_adapters(const LoadedModel& loaded, const std::vector<std::string>& 
     folders.back().resize(colon);
   }
   if (choices.size() == 1 && weights[0] == 1.0f) {
-    MAKAR_CHECK_OK(load_adapter(loaded, folders[0], device));
+    MAKAR_RETURN_IF_ERROR(load_adapter(loaded, folders[0], device));
     return Done{};
   }
   AdapterSet set(loaded, device);
-  for (const std::string& folder : folders) MAKAR_CHECK_OK(set.load(folder));
+  for (const std::string& folder : folders) MAKAR_RETURN_IF_ERROR(set.load(folder));
   set.use(weights);
   return Done{};
 }

@@ -90,10 +90,10 @@ Result<Batch> read_batch(const StackSpec& stack, const ModelSpec& spec, const Te
   if (!ids)
     return error_of(Error::Kind::kNotFound, place, "tensor 'in.{}' is missing; {} requires it", ids_name,
                     spec.architecture);
-  MAKAR_CHECK_OK(check_matrix(*ids, ids_name, place));
+  MAKAR_RETURN_IF_ERROR(check_matrix(*ids, ids_name, place));
   const Tensor *mask = find(in, mask_name), *types = find(in, "token_type_ids");
-  if (mask) MAKAR_CHECK_OK(check_matrix(*mask, mask_name, place, &ids->shape()));
-  if (types) MAKAR_CHECK_OK(check_matrix(*types, "token_type_ids", place, &ids->shape()));
+  if (mask) MAKAR_RETURN_IF_ERROR(check_matrix(*mask, mask_name, place, &ids->shape()));
+  if (types) MAKAR_RETURN_IF_ERROR(check_matrix(*types, "token_type_ids", place, &ids->shape()));
   return ragged_batch(stack, spec, *ids, mask, types, ids_name, place);
 }
 
@@ -141,7 +141,7 @@ Result<Inputs> make_inputs(const ModelSpec& spec, const Tensors& in, const std::
                                         captions ? "decoder_attention_mask" : "attention_mask", place));
     if (captions && inputs.target.sequences.size() != inputs.source.sequences.size())
       return input_error(place, "decoder_input_ids", "must have as many rows as there are images");
-    if (spec.image_input) MAKAR_CHECK_OK(find_image_rows(*spec.image_input, inputs, place));
+    if (spec.image_input) MAKAR_RETURN_IF_ERROR(find_image_rows(*spec.image_input, inputs, place));
     return inputs;
   }
   const StackSpec& source_stack = spec.encoder ? *spec.encoder : *spec.decoder;

@@ -117,12 +117,12 @@ Result<Json> config_of(const Gguf& file) {
   Json config = {{"architectures", {section.model}}, {"model_type", family->type}};
   for (const auto& [field, value] : section.implied) config[field] = value;
   for (const GgufKey& key : section.keys)
-    MAKAR_CHECK_OK(put_key(key, std::string(section.architecture) + "." + key.key, fields, config));
-  MAKAR_CHECK_OK(put_vocabulary(file, section, config));
+    MAKAR_RETURN_IF_ERROR(put_key(key, std::string(section.architecture) + "." + key.key, fields, config));
+  MAKAR_RETURN_IF_ERROR(put_vocabulary(file, section, config));
   for (const GgufFieldByTensor& field : section.fields_by_tensor)
     config[field.field] = file.find(field.tensor) ? field.present : field.absent;
-  MAKAR_CHECK_OK(put_rotary(section, fields, config));
-  MAKAR_CHECK_OK(put_gguf_rope(file, section.architecture, config));
+  MAKAR_RETURN_IF_ERROR(put_rotary(section, fields, config));
+  MAKAR_RETURN_IF_ERROR(put_gguf_rope(file, section.architecture, config));
   if (section.derive) section.derive(file, config);
   put_tokens(fields, config);
   return config;

@@ -174,7 +174,7 @@ Result<Inspection> inspect_model(const std::string& folder, const InspectOptions
   std::vector<StructureLeaf> leaves;
   auto files = source.weights();
   if (!files.ok() && WeightFiles::present(folder)) return files.error();
-  if (files.ok()) MAKAR_CHECK_OK(check_depth(spec, source.config, *files));
+  if (files.ok()) MAKAR_RETURN_IF_ERROR(check_depth(spec, source.config, *files));
   const LoadedModel loaded{family, std::make_unique<Model>(std::move(spec))};
   if (files.ok()) {
     MAKAR_TRY(const auto matched, match_weights(loaded, *files));

@@ -66,10 +66,10 @@ Result<LoadedModel> load_model(const ModelSource& source, const LoadOptions& opt
   MAKAR_TRY(const Family* family, find_family(source.config));
   MAKAR_TRY(ModelSpec spec, family->read(source.config));
   MAKAR_TRY(const WeightFiles files, source.weights());
-  MAKAR_CHECK_OK(check_depth(spec, source.config, files));
+  MAKAR_RETURN_IF_ERROR(check_depth(spec, source.config, files));
   LoadedModel loaded{family, std::make_unique<Model>(std::move(spec))};
   MAKAR_TRY(const auto matched, match_weights(loaded, files));
-  for (const MatchedTensor& tensor : matched) MAKAR_CHECK_OK(load_tensor(tensor, files, options));
+  for (const MatchedTensor& tensor : matched) MAKAR_RETURN_IF_ERROR(load_tensor(tensor, files, options));
   for (const auto& p : loaded.model->parameters().all())
     check(p->value.defined(), "the family has no name for " + p->name);
   loaded.warnings = tokenizer_warnings(source);
@@ -94,9 +94,9 @@ std::vector<NamedTensor> named_tensors(const Model& model, const Family& family,
 
 Status save_model(const std::string& folder, const Model& model, const Family& family,
                   size_t max_shard_bytes) {
-  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
   const auto tensors = named_tensors(model, family, false, [](const Parameter& p) { return p.value; });
-  MAKAR_CHECK_OK(save_weights(folder, tensors, max_shard_bytes));
+  MAKAR_RETURN_IF_ERROR(save_weights(folder, tensors, max_shard_bytes));
   Json config = model.spec().config;
   config.erase("quantization_config");  // matrices quantized by other programs are saved dequantized
   config["dtype"] = "float32";

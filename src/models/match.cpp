@@ -94,7 +94,7 @@ Result<std::vector<MatchedTensor>> match_weights(const LoadedModel& loaded, cons
     const std::string name = file_name(slice.tensor_name);
     if (slice.parameters[0]->optional && !files.has(name)) continue;
     if (files.is_prequantized(name)) slice.transpose = false;
-    MAKAR_CHECK_OK(check_tensor(slice, name, files));
+    MAKAR_RETURN_IF_ERROR(check_tensor(slice, name, files));
     matched_names.insert(name);
     out.push_back({std::move(slice), name});
   }

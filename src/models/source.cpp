@@ -54,7 +54,7 @@ Result<ModelSource> ModelSource::open(const std::string& path) {
   source.path = is_folder(path) ? only_gguf(path) : is_gguf(path) ? path : "";
   if (source.path.empty()) {
     source.path = path;
-    MAKAR_CHECK_OK(check_not_adapter(path));
+    MAKAR_RETURN_IF_ERROR(check_not_adapter(path));
     MAKAR_TRY(source.config, Config::read(path));
     return source;
   }
@@ -74,7 +74,7 @@ Result<WeightFiles> ModelSource::weights() const {
   if (gguf) return WeightFiles::of(gguf);
   MAKAR_TRY(WeightFiles files, WeightFiles::open(path));
   MAKAR_TRY(const auto scheme, read_prequantized_scheme(config));
-  if (scheme) MAKAR_CHECK_OK(files.combine_prequantized(*scheme));
+  if (scheme) MAKAR_RETURN_IF_ERROR(files.combine_prequantized(*scheme));
   return files;
 }
 

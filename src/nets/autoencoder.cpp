@@ -118,7 +118,7 @@ Tensor Autoencoder::loss(Context& ctx, const Tensor& x, const AutoencoderOptions
 Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_out,
                                        const AutoencoderOptions& o, Device& device,
                                        const std::function<void(const CodeEpoch&)>& each) {
-  MAKAR_CHECK_OK(check(o.training));
+  MAKAR_RETURN_IF_ERROR(check(o.training));
   if (held_out.width != data.width)
     return error_at("`test`", "has {} numbers per example, but the training data has {}", held_out.width,
                     data.width);
@@ -139,8 +139,8 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
   decoder.widths.insert(decoder.widths.end(), hidden.rbegin(), hidden.rend());
   encoder.widths.push_back(net.kind_ == CodeKind::kVariational ? 2 * o.code : o.code);
   decoder.widths.push_back(width);
-  MAKAR_CHECK_OK(check(encoder, "`hidden`"));
-  MAKAR_CHECK_OK(check(decoder, "`code`"));
+  MAKAR_RETURN_IF_ERROR(check(encoder, "`hidden`"));
+  MAKAR_RETURN_IF_ERROR(check(decoder, "`code`"));
   net.encoder_ = Mlp(net.set_, "encoder", encoder), net.decoder_ = Mlp(net.set_, "decoder", decoder);
   initialize(net.set_, encoder.activation, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
@@ -158,7 +158,7 @@ Result<Autoencoder> Autoencoder::train(const Numbers& data, const Numbers& held_
     each(e);
     return true;
   };
-  MAKAR_CHECK_OK(train_net(
+  MAKAR_RETURN_IF_ERROR(train_net(
       net.set_, device, o.training, data.count,
       [&](Context& ctx, std::span<const size_t> examples) {
         return net.loss(ctx, data.rows(device, examples), o);
@@ -213,7 +213,7 @@ Result<Autoencoder> Autoencoder::load(const std::string& folder) {
       encoder.widths.front() != inputs)
     return error_at(place, "the widths of encoder, decoder and inputs do not fit together");
   net.encoder_ = Mlp(net.set_, "encoder", encoder), net.decoder_ = Mlp(net.set_, "decoder", decoder);
-  MAKAR_CHECK_OK(load_weights(folder, net.set_));
+  MAKAR_RETURN_IF_ERROR(load_weights(folder, net.set_));
   return net;
 }
 

@@ -46,7 +46,7 @@ Result<ConvSpec> conv_from_json(const Json& json, const std::string& place) {
     if (!c.is_number_integer()) return error_at(place, "channels must be integers");
     s.channels.push_back(c.get<int64_t>());
   }
-  MAKAR_CHECK_OK(check(s, place));
+  MAKAR_RETURN_IF_ERROR(check(s, place));
   return s;
 }
 

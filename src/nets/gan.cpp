@@ -80,7 +80,7 @@ Result<GanSpecs> specs_of(const GanOptions& o, int64_t height, int64_t columns) 
 }  // namespace
 
 Status check(const GanOptions& o) {
-  MAKAR_CHECK_OK(check(o.training));
+  MAKAR_RETURN_IF_ERROR(check(o.training));
   if (o.kind != "conv" && o.kind != "mlp")
     return error_at("`kind`", "unknown network '{}'{}; expected conv or mlp", o.kind,
                     did_you_mean(o.kind, {"conv", "mlp"}));
@@ -100,15 +100,15 @@ Status check(const GanOptions& o) {
 }
 
 Status check(const GanOptions& o, const Numbers& data) {
-  MAKAR_CHECK_OK(check(o));
+  MAKAR_RETURN_IF_ERROR(check(o));
   if (data.count < static_cast<size_t>(o.training.batch))
     return error_at("`batch_size`", "is larger than the {} examples", data.count);
   MAKAR_TRY(const GanSpecs specs, specs_of(o, data.height, data.columns));
   if (o.kind == "conv") {
-    MAKAR_CHECK_OK(check(specs.conv_generator, "`generator`"));
+    MAKAR_RETURN_IF_ERROR(check(specs.conv_generator, "`generator`"));
     return check(specs.conv_discriminator, "`discriminator`");
   }
-  MAKAR_CHECK_OK(check(specs.generator, "`generator`"));
+  MAKAR_RETURN_IF_ERROR(check(specs.generator, "`generator`"));
   return check(specs.discriminator, "`discriminator`");
 }
 
@@ -216,8 +216,8 @@ struct Gan::Training {
       std::vector<size_t> examples;
       for (size_t k = i * batch; k < (i + 1) * batch; ++k) examples.push_back(order(k));
       const double lr = schedule.at(static_cast<int64_t>(step));
-      MAKAR_CHECK_OK(update_discriminator(examples, discriminator_share * lr, result));
-      MAKAR_CHECK_OK(update_generator(lr, result));
+      MAKAR_RETURN_IF_ERROR(update_discriminator(examples, discriminator_share * lr, result));
+      MAKAR_RETURN_IF_ERROR(update_generator(lr, result));
       update_averages();
       o.progress(epoch + 1, i + 1, steps);
     }
@@ -238,7 +238,7 @@ struct Gan::Training {
 
 Result<Gan> Gan::train(const Numbers& data, const GanOptions& o, Device& device,
                        const std::function<void(const GanEpoch&, const Preview&)>& each) {
-  MAKAR_CHECK_OK(check(o, data));
+  MAKAR_RETURN_IF_ERROR(check(o, data));
   Gan gan;
   gan.code_ = o.code, gan.seed_ = static_cast<uint64_t>(o.training.seed);
   gan.height_ = data.height, gan.columns_ = data.columns;
@@ -313,7 +313,7 @@ Result<Gan> Gan::load(const std::string& folder) {
   if (pixels != gan.height_ * gan.columns_)
     return error_at(place, "the generator has outputs for {} pixels, but the images have {}", pixels,
                     gan.height_ * gan.columns_);
-  MAKAR_CHECK_OK(load_weights(folder, gan.generator_set_));
+  MAKAR_RETURN_IF_ERROR(load_weights(folder, gan.generator_set_));
   return gan;
 }
 

@@ -98,7 +98,7 @@ Result<MlpSpec> mlp_from_json(const Json& json, const std::string& place) {
   const Json norm = json.value("batch_norm", Json(false)), dropout = json.value("dropout", Json(0.0));
   if (!norm.is_boolean() || !dropout.is_number()) return invalid();
   s.batch_norm = norm.get<bool>(), s.dropout = dropout.get<float>();
-  MAKAR_CHECK_OK(check(s, place));
+  MAKAR_RETURN_IF_ERROR(check(s, place));
   return s;
 }
 
@@ -143,10 +143,10 @@ void initialize(ParameterSet& set, HiddenActivation activation, uint64_t seed) {
 }
 
 Status save_net(const std::string& folder, const Json& description, const ParameterSet& set) {
-  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
   std::vector<NamedTensor> tensors;
   for (const auto& p : set.all()) tensors.push_back({p->name, p->value.host()});
-  MAKAR_CHECK_OK(save_weights(folder, tensors));
+  MAKAR_RETURN_IF_ERROR(save_weights(folder, tensors));
   return write_file(folder + "/net.json",
                     description.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }

@@ -42,7 +42,7 @@ Tensor NeuralLm::hidden_rows(Context& ctx, const std::vector<int64_t>& contexts)
 
 Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, const NeuralLmOptions& o,
                                  Device& device, const std::function<void(const EpochResult&)>& each) {
-  MAKAR_CHECK_OK(check(o.training));
+  MAKAR_RETURN_IF_ERROR(check(o.training));
   if (o.context < 1 || o.context > 64) return error_at("`context`", "must be 1 to 64, got {}", o.context);
   if (o.width < 1 || o.width > 4096) return error_at("`width`", "must be 1 to 4096, got {}", o.width);
   if (o.hidden < 1 || o.hidden > 65536) return error_at("`hidden`", "must be 1 to 65536, got {}", o.hidden);
@@ -56,7 +56,7 @@ Result<NeuralLm> NeuralLm::train(const std::vector<std::string>& sentences, cons
   for (const std::string& s : sentences) windows.add(net.vocabulary_.ids(s), o.context);
   if (windows.targets.empty()) return error_at("data", "has no sentences");
   const auto context = static_cast<size_t>(o.context);
-  MAKAR_CHECK_OK(train_net(
+  MAKAR_RETURN_IF_ERROR(train_net(
       net.set_, device, o.training, windows.targets.size(),
       [&](Context& ctx, std::span<const size_t> examples) {
         std::vector<int64_t> contexts, targets;
@@ -146,7 +146,7 @@ Result<NeuralLm> NeuralLm::load(const std::string& folder) {
   MAKAR_TRY(net.hidden_, integer_in(json, "hidden", 1, 65536, place));
   MAKAR_TRY(net.vocabulary_, WordVocabulary::from_json(json.value("words", Json()), place));
   net.declare();
-  MAKAR_CHECK_OK(load_weights(folder, net.set_));
+  MAKAR_RETURN_IF_ERROR(load_weights(folder, net.set_));
   return net;
 }
 

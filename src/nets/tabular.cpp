@@ -48,7 +48,7 @@ constexpr size_t kBatchRows = 1024;  // rows per batch of validation and predict
 Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all_rows,
                                      const std::vector<TableRow>& validation_rows, const TabularOptions& o,
                                      Device& device, const std::function<void(const TabularEpoch&)>& each) {
-  MAKAR_CHECK_OK(check(o.training));
+  MAKAR_RETURN_IF_ERROR(check(o.training));
   if (!(o.validation >= 0 && o.validation < 1))
     return error_at("`val_set_size`", "must be at least 0 and below 1, got {}", o.validation);
   std::vector<TableRow> rows = all_rows, held_out = validation_rows;
@@ -65,7 +65,7 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all_rows,
   MAKAR_TRY(net.encoder_, TableEncoder::fit(rows, o.classes));
   const bool classes = net.encoder_.is_classes();
   MAKAR_TRY(const std::string loss, loss_named(o.loss, classes, "`loss`"));
-  if (loss == "poisson") MAKAR_CHECK_OK(net.encoder_.use_counts(rows));
+  if (loss == "poisson") MAKAR_RETURN_IF_ERROR(net.encoder_.use_counts(rows));
   MAKAR_TRY(const EncodedRows data, EncodedRows::encode(rows, net.encoder_, "training"));
   MAKAR_TRY(const EncodedRows validation_data, EncodedRows::encode(held_out, net.encoder_, "validation"));
   MlpSpec spec;
@@ -74,7 +74,7 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all_rows,
   spec.widths.push_back(classes ? static_cast<int64_t>(net.encoder_.classes().size()) : 1);
   MAKAR_TRY(spec.activation, parse_activation(o.activation, "`activation`"));
   spec.batch_norm = o.batch_norm, spec.dropout = static_cast<float>(o.dropout);
-  MAKAR_CHECK_OK(check(spec, "`hidden`"));
+  MAKAR_RETURN_IF_ERROR(check(spec, "`hidden`"));
   net.net_ = Mlp(net.set_, "net", spec);
   initialize(net.set_, spec.activation, static_cast<uint64_t>(o.training.seed));
   net.set_.to(device.memory());
@@ -117,7 +117,7 @@ Result<TabularNet> TabularNet::train(const std::vector<TableRow>& all_rows,
     }
     return o.patience == 0 || e.epoch - net.best_.epoch < o.patience;
   };
-  MAKAR_CHECK_OK(train_net(
+  MAKAR_RETURN_IF_ERROR(train_net(
       net.set_, device, o.training, data.count,
       [&](Context& ctx, std::span<const size_t> examples) {
         return loss_of(ctx, loss, classes, net.net_(ctx, data.rows(device, examples)), data, examples);
@@ -179,7 +179,7 @@ Result<TabularNet> TabularNet::load(const std::string& folder) {
       spec.widths.back() != static_cast<int64_t>(out))
     return error_at(place, "the widths of the network and of the table disagree");
   net.net_ = Mlp(net.set_, "net", std::move(spec));
-  MAKAR_CHECK_OK(load_weights(folder, net.set_));
+  MAKAR_RETURN_IF_ERROR(load_weights(folder, net.set_));
   return net;
 }
 

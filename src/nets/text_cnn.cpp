@@ -93,7 +93,7 @@ Tensor TextCnn::forward(Context& ctx, const std::vector<std::vector<int64_t>>& t
 
 Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions& o, Device& device,
                                const std::function<void(const EpochResult&)>& each) {
-  MAKAR_CHECK_OK(check(o.training));
+  MAKAR_RETURN_IF_ERROR(check(o.training));
   if (o.width < 1 || o.width > 4096) return error_at("`width`", "must be 1 to 4096, got {}", o.width);
   if (o.filters < 1 || o.filters > 4096) return error_at("`filters`", "must be 1 to 4096, got {}", o.filters);
   if (!(o.dropout >= 0 && o.dropout < 1))
@@ -126,7 +126,7 @@ Result<TextCnn> TextCnn::train(const TextsWithLabels& data, const TextCnnOptions
     targets.push_back(std::lower_bound(net.labels_.begin(), net.labels_.end(), data.labels[i]) -
                       net.labels_.begin());
   }
-  MAKAR_CHECK_OK(train_net(
+  MAKAR_RETURN_IF_ERROR(train_net(
       net.set_, device, o.training, texts.size(),
       [&](Context& ctx, std::span<const size_t> examples) {
         std::vector<std::vector<int64_t>> batch;
@@ -211,7 +211,7 @@ Result<TextCnn> TextCnn::load(const std::string& folder) {
   }
   MAKAR_TRY(net.words_, WordVocabulary::from_json(json.value("words", Json()), place));
   net.declare();
-  MAKAR_CHECK_OK(load_weights(folder, net.set_));
+  MAKAR_RETURN_IF_ERROR(load_weights(folder, net.set_));
   return net;
 }
 

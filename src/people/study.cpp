@@ -30,7 +30,7 @@ Status each_line(const std::string& text, const std::string& place, bool include
     at = end == std::string::npos ? text.size() : end + 1;
     ++number;
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-    MAKAR_CHECK_OK(use(line, fmt::format("{}:{}", place, number)));
+    MAKAR_RETURN_IF_ERROR(use(line, fmt::format("{}:{}", place, number)));
   }
   return Done{};
 }
@@ -145,7 +145,7 @@ Result<Study> parse_study(const std::string& text, const std::string& place) {
   const size_t slash = place.rfind('/');
   out.name = slash == std::string::npos ? place : place.substr(slash + 1);
   if (out.name.ends_with(".jsonl")) out.name.resize(out.name.size() - 6);
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       each_line(text, place, true, [&](const std::string& line, const std::string& where) -> Status {
         if (out.items.size() == kMaxItems)
           return error_of(Error::Kind::kLimit, where, "more than {} items", kMaxItems);
@@ -215,7 +215,7 @@ Result<std::vector<Rating>> parse_ratings(const std::string& text, const Study& 
                                           const std::string& place) {
   std::vector<Rating> out;
   std::map<std::pair<std::string, size_t>, size_t> index;  // by rater and item
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       each_line(text, place, false, [&](const std::string& line, const std::string& where) -> Status {
         MAKAR_TRY(const Json json, parse_json(line, where, {kMaxLineBytes, 16}));
         MAKAR_TRY(Rating rating, parse_rating(json, study, where));

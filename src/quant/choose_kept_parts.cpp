@@ -87,9 +87,9 @@ Status check_options(const StackSpec& s, const StructuredPruningOptions& options
     if (value >= 0 && value <= max) return Done{};
     return error_at(key, "expected 1 to the model's {}, got {}", max, value);
   };
-  MAKAR_CHECK_OK(range("layers", options.layers, s.layers()));
-  MAKAR_CHECK_OK(range("kv_heads", options.kv_heads, s.first().attention.kv_heads));
-  MAKAR_CHECK_OK(range("ffn", options.ffn, s.first().feed_forward.width));
+  MAKAR_RETURN_IF_ERROR(range("layers", options.layers, s.layers()));
+  MAKAR_RETURN_IF_ERROR(range("kv_heads", options.kv_heads, s.first().attention.kv_heads));
+  MAKAR_RETURN_IF_ERROR(range("ffn", options.ffn, s.first().feed_forward.width));
   if (options.ffn > 0)
     for (const BlockSpec& b : s.blocks)
       if (b.feed_forward.experts > 0)
@@ -110,7 +110,7 @@ Result<Reduction> choose_kept_parts(const LoadedModel& loaded, const StructuredP
     return error_of(Error::Kind::kUnsupported, place,
                     "removing parts of an encoder-decoder is not supported");
   const StackSpec& s = spec.main();
-  MAKAR_CHECK_OK(check_options(s, options));
+  MAKAR_RETURN_IF_ERROR(check_options(s, options));
   Reduction out;
   const int64_t layers = options.layers > 0 ? options.layers : s.layers();
   if (layers == s.layers() || options.ids.empty())

@@ -120,7 +120,7 @@ Status check_reduction(const StackSpec& s, const Reduction& reduction, const std
     return error_of(Error::Kind::kUnsupported, place,
                     "the layers share their weights; no part of them can be removed");
   for (const BlockSpec& b : s.blocks) {
-    if (!reduction.groups.empty()) MAKAR_CHECK_OK(check_heads(b.attention, place));
+    if (!reduction.groups.empty()) MAKAR_RETURN_IF_ERROR(check_heads(b.attention, place));
     if (!reduction.channels.empty() && b.feed_forward.experts > 0)
       return error_of(Error::Kind::kUnsupported, place, "removing channels of experts is not supported");
   }
@@ -161,7 +161,7 @@ Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& reduc
   if (spec.encoder && spec.decoder)
     return error_of(Error::Kind::kUnsupported, place, "reducing an encoder-decoder is not supported");
   const StackSpec& s = spec.main();
-  MAKAR_CHECK_OK(check_reduction(s, reduction, place));
+  MAKAR_RETURN_IF_ERROR(check_reduction(s, reduction, place));
   auto reduced = make_model(Config(reduced_config(spec, reduction), place));
   if (!reduced.ok() || !config_expresses(reduced->model->spec().main(), s, reduction))
     return error_of(Error::Kind::kUnsupported, place,

@@ -273,7 +273,7 @@ Result<AnswerWithSources> answer_question(Engine& engine, const LanguageModel& l
   if (options.style != AnswerStyle::kStuff) {
     keep_relevant(hits, options, out);
     if (out.sources.empty()) return out;
-    MAKAR_CHECK_OK(answer_in_parts(engine, language, question, options, on_text, out));
+    MAKAR_RETURN_IF_ERROR(answer_in_parts(engine, language, question, options, on_text, out));
   } else {
     MAKAR_TRY(const auto prompt, ask_prompt(engine, language, question, hits, options, out));
     if (out.sources.empty()) return out;

@@ -21,8 +21,8 @@ class CollectionCheck {
               store_.database().rows("SELECT id, name, title, index_title, hash, metadata FROM documents "
                                      "WHERE collection = ? ORDER BY id",
                                      {c_.id}));
-    for (const SqlRow& row : documents) MAKAR_CHECK_OK(check_document(row));
-    MAKAR_CHECK_OK(check_postings());
+    for (const SqlRow& row : documents) MAKAR_RETURN_IF_ERROR(check_document(row));
+    MAKAR_RETURN_IF_ERROR(check_postings());
     const auto count = static_cast<int64_t>(documents.size());
     if (count != c_.documents || chunks_ != c_.chunks || terms_ != c_.terms)
       return error_at(place_, "the totals are {} documents, {} chunks, {} terms; expected {}, {}, {}",
@@ -77,7 +77,7 @@ class CollectionCheck {
 
   Status check_postings() const {
     std::vector<std::string> terms;
-    MAKAR_CHECK_OK(store_.each_term(c_, [&](const std::string& term) { terms.push_back(term); }));
+    MAKAR_RETURN_IF_ERROR(store_.each_term(c_, [&](const std::string& term) { terms.push_back(term); }));
     size_t stored_hash = 0;
     for (const std::string& term : terms) {
       MAKAR_TRY(const auto postings, store_.postings(c_, term));
@@ -109,7 +109,7 @@ Result<CheckedIndex> check_index(const IndexStore& store) {
   }
   CheckedIndex out;
   MAKAR_TRY(const auto all, store.collections());
-  for (const CollectionInfo& c : all) MAKAR_CHECK_OK(CollectionCheck(store, c).run(out));
+  for (const CollectionInfo& c : all) MAKAR_RETURN_IF_ERROR(CollectionCheck(store, c).run(out));
   return out;
 }
 

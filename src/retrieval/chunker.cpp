@@ -177,7 +177,7 @@ Status check_chunk_options(const ChunkOptions& o) {
 
 Result<std::vector<TextChunk>> split_chunks(std::string_view text, const ChunkOptions& o,
                                             const Tokenizer* tokenizer) {
-  MAKAR_CHECK_OK(check_chunk_options(o));
+  MAKAR_RETURN_IF_ERROR(check_chunk_options(o));
   std::vector<TextChunk> out;
   switch (o.kind) {
     case ChunkKind::kWhole:
@@ -195,7 +195,7 @@ Result<std::vector<TextChunk>> split_chunks(std::string_view text, const ChunkOp
       break;
     case ChunkKind::kTokens:
       if (!tokenizer) return error_at("--chunk", "chunks of tokens need a tokenizer: --tokenizer PATH");
-      MAKAR_CHECK_OK(split_tokens(text, o, *tokenizer, out));
+      MAKAR_RETURN_IF_ERROR(split_tokens(text, o, *tokenizer, out));
       break;
   }
   return out;

@@ -24,7 +24,7 @@ Result<DenseIndex> DenseIndex::open(const IndexStore& store, const CollectionInf
       return error_at(store.path(), "not every chunk is in the graph; build the index again");
     return out;
   }
-  MAKAR_CHECK_OK(store.each_vector(c, [&](int64_t chunk, std::string_view bytes) -> Status {
+  MAKAR_RETURN_IF_ERROR(store.each_vector(c, [&](int64_t chunk, std::string_view bytes) -> Status {
     MAKAR_TRY(const auto vector, decode_vector(bytes, c.settings.vector, store.path()));
     const size_t at = out.rows_.size();
     if (static_cast<int64_t>(vector.size()) != c.vectors || at >= table.ids.size() || table.ids[at] != chunk)

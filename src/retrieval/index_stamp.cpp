@@ -11,7 +11,7 @@ Result<std::string> index_stamp(const std::string& path) {
   std::string out;
   if (is_postgres_address(path)) {
     MAKAR_TRY(const IndexStore store, IndexStore::open(path, false));
-    MAKAR_CHECK_OK(store.database().each(
+    MAKAR_RETURN_IF_ERROR(store.database().each(
         "SELECT id, changes FROM collections ORDER BY id", {},
         [&](const SqlRow& row) { out += fmt::format("{} {};", sql_number(row[0]), sql_number(row[1])); }));
     return out;

@@ -64,7 +64,7 @@ Status Indexer::add(SourceDocument document) {
       std::replace(text->begin(), text->end(), '\0', ' ');
   const bool twice = std::any_of(pending_.begin(), pending_.end(),
                                  [&](const PreparedDocument& d) { return d.source.name == document.name; });
-  if (twice) MAKAR_CHECK_OK(commit());
+  if (twice) MAKAR_RETURN_IF_ERROR(commit());
   MAKAR_TRY(const auto stored, store_.document(collection_, document.name));
   if (stored && stored->hash == document_hash(document)) {
     ++counts_.unchanged;
@@ -113,13 +113,13 @@ Status Indexer::embed_pending() {
 
 Status Indexer::commit() {
   if (pending_.empty()) return Done{};
-  MAKAR_CHECK_OK(embed_pending());
+  MAKAR_RETURN_IF_ERROR(embed_pending());
   SqlTransaction transaction(store_.database());
-  MAKAR_CHECK_OK(transaction.begin());
-  MAKAR_CHECK_OK(read_graph());
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
+  MAKAR_RETURN_IF_ERROR(read_graph());
   MAKAR_TRY(const auto change, store_.add(collection_, pending_, analyzer_));
-  if (graph_) MAKAR_CHECK_OK(graph_->apply(store_, collection_, change));
-  MAKAR_CHECK_OK(transaction.commit());
+  if (graph_) MAKAR_RETURN_IF_ERROR(graph_->apply(store_, collection_, change));
+  MAKAR_RETURN_IF_ERROR(transaction.commit());
   std::vector<std::string> names;
   for (const PreparedDocument& d : pending_) names.push_back(d.source.name);
   pending_.clear();
@@ -129,9 +129,9 @@ Status Indexer::commit() {
 }
 
 Status Indexer::remove(const std::vector<std::string>& names) {
-  MAKAR_CHECK_OK(commit());
+  MAKAR_RETURN_IF_ERROR(commit());
   SqlTransaction transaction(store_.database());
-  MAKAR_CHECK_OK(transaction.begin());
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
   std::vector<int64_t> ids;
   for (const std::string& name : names) {
     MAKAR_TRY(const auto found, store_.document(collection_, name));
@@ -143,10 +143,10 @@ Status Indexer::remove(const std::vector<std::string>& names) {
   }
   std::sort(ids.begin(), ids.end());
   ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-  MAKAR_CHECK_OK(read_graph());
+  MAKAR_RETURN_IF_ERROR(read_graph());
   MAKAR_TRY(const auto change, store_.remove(collection_, ids, analyzer_));
-  if (graph_) MAKAR_CHECK_OK(graph_->apply(store_, collection_, change));
-  MAKAR_CHECK_OK(transaction.commit());
+  if (graph_) MAKAR_RETURN_IF_ERROR(graph_->apply(store_, collection_, change));
+  MAKAR_RETURN_IF_ERROR(transaction.commit());
   counts_.removed += static_cast<int64_t>(ids.size());
   return Done{};
 }

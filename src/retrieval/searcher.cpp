@@ -56,7 +56,7 @@ Result<std::unique_ptr<Searcher>> Searcher::open(const std::string& path, const 
   std::unique_ptr<Searcher> out(
       new Searcher(std::move(store), std::move(collection), options, std::move(analyzer)));
   // One transaction: the table, the postings and the vectors belong to the same state of the file.
-  MAKAR_CHECK_OK(out->store_.database().begin_reading());
+  MAKAR_RETURN_IF_ERROR(out->store_.database().begin_reading());
   MAKAR_TRY(out->collection_, out->store_.collection(name));
   MAKAR_TRY(out->table_, ChunkTable::open(out->store_, out->collection_));
   out->embed_ = std::move(embed);
@@ -131,7 +131,7 @@ Result<std::vector<SearchHit>> Searcher::search(const std::string& query, size_t
     const auto cosine = cosines_.find(r.slot);
     out.push_back({r.score, cosine == cosines_.end() ? 0 : cosine->second, std::move(found)});
   }
-  MAKAR_CHECK_OK(add_coverage(query, out));
+  MAKAR_RETURN_IF_ERROR(add_coverage(query, out));
   return out;
 }
 

@@ -33,7 +33,7 @@ Result<SparseForm> parse_sparse_form(const std::string& text, const std::string&
 
 Result<ChunkTable> ChunkTable::open(const IndexStore& store, const CollectionInfo& collection) {
   ChunkTable out;
-  MAKAR_CHECK_OK(store.each_chunk(collection, [&](int64_t chunk, int64_t document, int64_t) {
+  MAKAR_RETURN_IF_ERROR(store.each_chunk(collection, [&](int64_t chunk, int64_t document, int64_t) {
     out.ids.push_back(chunk);
     out.documents.push_back(document);
   }));

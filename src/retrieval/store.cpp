@@ -156,17 +156,17 @@ Result<IndexStore> IndexStore::open(const std::string& path, bool create) {
   MAKAR_TRY(auto id, db.rows("PRAGMA application_id"));
   MAKAR_TRY(auto version, db.rows("PRAGMA user_version"));
   if (sql_number(id[0][0]) != kApplicationId) {
-    MAKAR_CHECK_OK(transaction.begin());
+    MAKAR_RETURN_IF_ERROR(transaction.begin());
     MAKAR_TRY(id, db.rows("PRAGMA application_id"));
     MAKAR_TRY(const auto tables, db.rows("SELECT count(*) FROM sqlite_master"));
     if (sql_number(id[0][0]) != kApplicationId) {
       if (sql_number(tables[0][0]) != 0)
         return error_at(path, "is a database of another program, not an index of makar");
-      MAKAR_CHECK_OK(db.script(kSchema));
-      MAKAR_CHECK_OK(db.script(
+      MAKAR_RETURN_IF_ERROR(db.script(kSchema));
+      MAKAR_RETURN_IF_ERROR(db.script(
           fmt::format("PRAGMA application_id={}; PRAGMA user_version={}", kApplicationId, kFormatVersion)));
     }
-    MAKAR_CHECK_OK(transaction.commit());
+    MAKAR_RETURN_IF_ERROR(transaction.commit());
     MAKAR_TRY(version, db.rows("PRAGMA user_version"));
   }
   if (sql_number(version[0][0]) != kFormatVersion)
@@ -208,7 +208,7 @@ Result<CollectionInfo> IndexStore::create_collection(const std::string& name,
                                                      const CollectionSettings& settings) {
   if (postgres_ && !settings.model.empty() && settings.vector != VectorType::kF32)
     return error_at("--vector", "pgvector compares f32 vectors; int8 is for an index in a file");
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       database_->run("INSERT INTO collections (name, settings) VALUES (?, ?) ON CONFLICT DO NOTHING",
                      {name, settings.to_json().dump()}));
   return collection(name);
@@ -216,9 +216,9 @@ Result<CollectionInfo> IndexStore::create_collection(const std::string& name,
 
 Status IndexStore::remove_collection(const CollectionInfo& c) {
   SqlTransaction transaction(*database_);
-  MAKAR_CHECK_OK(transaction.begin());
-  if (postgres_) MAKAR_CHECK_OK(database_->run(fmt::format("DROP TABLE IF EXISTS vectors_{}", c.id)));
-  MAKAR_CHECK_OK(database_->run("DELETE FROM collections WHERE id = ?", {c.id}));
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
+  if (postgres_) MAKAR_RETURN_IF_ERROR(database_->run(fmt::format("DROP TABLE IF EXISTS vectors_{}", c.id)));
+  MAKAR_RETURN_IF_ERROR(database_->run("DELETE FROM collections WHERE id = ?", {c.id}));
   return transaction.commit();
 }
 
@@ -231,8 +231,8 @@ Result<std::optional<StoredDocument>> IndexStore::document(const CollectionInfo&
 
 Result<std::vector<StoredDocument>> IndexStore::documents(const CollectionInfo& c) const {
   std::vector<StoredDocument> out;
-  MAKAR_CHECK_OK(database_->each(document_query(postgres_) + "ORDER BY d.name", {c.id},
-                                 [&](const SqlRow& row) { out.push_back(read_document(row)); }));
+  MAKAR_RETURN_IF_ERROR(database_->each(document_query(postgres_) + "ORDER BY d.name", {c.id},
+                                        [&](const SqlRow& row) { out.push_back(read_document(row)); }));
   return out;
 }
 
@@ -267,26 +267,26 @@ Status IndexStore::each_chunk(
 Result<std::vector<int64_t>> IndexStore::matching_documents(const CollectionInfo& c,
                                                             const MetadataFilter& filter) const {
   std::vector<int64_t> out;
-  MAKAR_CHECK_OK(database_->each("SELECT id, metadata FROM documents WHERE collection = ? ORDER BY id",
-                                 {c.id}, [&](const SqlRow& row) {
-                                   const Json metadata = stored_json(sql_text(row[1]));
-                                   for (const auto& [key, value] : filter)
-                                     if (!has_metadata(metadata, key, value)) return;
-                                   out.push_back(sql_number(row[0]));
-                                 }));
+  MAKAR_RETURN_IF_ERROR(database_->each("SELECT id, metadata FROM documents WHERE collection = ? ORDER BY id",
+                                        {c.id}, [&](const SqlRow& row) {
+                                          const Json metadata = stored_json(sql_text(row[1]));
+                                          for (const auto& [key, value] : filter)
+                                            if (!has_metadata(metadata, key, value)) return;
+                                          out.push_back(sql_number(row[0]));
+                                        }));
   return out;
 }
 
 Result<std::vector<Posting>> IndexStore::postings(const CollectionInfo& c, const std::string& term) const {
   std::vector<Posting> out;
   Status status = Done{};
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       database_->each("SELECT first, data FROM postings WHERE collection = ? AND term = ? ORDER BY first",
                       {c.id, term}, [&](const SqlRow& row) {
                         if (status.ok())
                           status = read_postings(sql_text(row[1]), sql_number(row[0]), path(), out);
                       }));
-  MAKAR_CHECK_OK(status);
+  MAKAR_RETURN_IF_ERROR(status);
   return out;
 }
 
@@ -299,7 +299,7 @@ Status IndexStore::each_term(const CollectionInfo& c,
 Status IndexStore::each_vector(const CollectionInfo& c,
                                const std::function<Status(int64_t chunk, std::string_view bytes)>& f) const {
   Status status = Done{};
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       database_->each("SELECT k.id, v.data FROM chunks k JOIN vectors v ON v.chunk = k.id WHERE k.collection "
                       "= ? ORDER BY k.id",
                       {c.id}, [&](const SqlRow& row) {

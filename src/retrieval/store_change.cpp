@@ -34,14 +34,14 @@ Status IndexStore::add_postings(int64_t collection,
     }
     for (const Posting& posting : postings) {
       if (!data.empty() && data.size() + kPostingBytes > kMaxRowBytes) {
-        MAKAR_CHECK_OK(store(term, first, last, std::move(data)));
+        MAKAR_RETURN_IF_ERROR(store(term, first, last, std::move(data)));
         data.clear();
       }
       if (data.empty()) first = last = posting.chunk;
       append_posting(data, last, posting);
       last = posting.chunk;
     }
-    MAKAR_CHECK_OK(store(term, first, last, std::move(data)));
+    MAKAR_RETURN_IF_ERROR(store(term, first, last, std::move(data)));
   }
   return Done{};
 }
@@ -58,19 +58,20 @@ Status IndexStore::remove_postings(int64_t collection,
                   {collection, term, chunks.back(), chunks.front()}));
     for (const SqlRow& row : rows) {
       std::vector<Posting> postings;
-      MAKAR_CHECK_OK(read_postings(sql_text(row[1]), sql_number(row[0]), path(), postings));
+      MAKAR_RETURN_IF_ERROR(read_postings(sql_text(row[1]), sql_number(row[0]), path(), postings));
       const size_t before = postings.size();
       std::erase_if(postings, [&](const Posting& p) {
         return std::binary_search(chunks.begin(), chunks.end(), p.chunk);
       });
       if (postings.size() == before) continue;
-      MAKAR_CHECK_OK(database_->run("DELETE FROM postings WHERE collection = ? AND term = ? AND first = ?",
-                                    {collection, term, row[0]}));
+      MAKAR_RETURN_IF_ERROR(
+          database_->run("DELETE FROM postings WHERE collection = ? AND term = ? AND first = ?",
+                         {collection, term, row[0]}));
       if (postings.empty()) continue;
       std::string data;
       int64_t last = postings.front().chunk;
       for (const Posting& p : postings) append_posting(data, last, p), last = p.chunk;
-      MAKAR_CHECK_OK(
+      MAKAR_RETURN_IF_ERROR(
           database_->run("INSERT INTO postings (collection, term, first, last, data) VALUES (?, ?, ?, ?, ?)",
                          {collection, term, postings.front().chunk, last, SqlBlob{std::move(data)}}));
     }
@@ -116,12 +117,13 @@ Result<IndexStore::Change> IndexStore::remove(const CollectionInfo& c, std::span
       out.removed.push_back(sql_number(chunk[0]));
       length += sql_number(chunk[4]);
     }
-    MAKAR_CHECK_OK(database_->run("DELETE FROM documents WHERE id = ?", {document}));
+    MAKAR_RETURN_IF_ERROR(database_->run("DELETE FROM documents WHERE id = ?", {document}));
     ++removed_documents;
   }
   for (auto& [term, chunks] : terms) std::sort(chunks.begin(), chunks.end());
-  MAKAR_CHECK_OK(remove_postings(c.id, terms));
-  MAKAR_CHECK_OK(add_totals(c.id, -removed_documents, -static_cast<int64_t>(out.removed.size()), -length));
+  MAKAR_RETURN_IF_ERROR(remove_postings(c.id, terms));
+  MAKAR_RETURN_IF_ERROR(
+      add_totals(c.id, -removed_documents, -static_cast<int64_t>(out.removed.size()), -length));
   return out;
 }
 
@@ -164,10 +166,10 @@ Result<IndexStore::Change> IndexStore::add(const CollectionInfo& c,
       }
     }
   }
-  MAKAR_CHECK_OK(add_vectors(c, vectors, width));
-  MAKAR_CHECK_OK(add_postings(c.id, postings));
-  MAKAR_CHECK_OK(add_totals(c.id, static_cast<int64_t>(documents.size()),
-                            static_cast<int64_t>(out.added.size()), length));
+  MAKAR_RETURN_IF_ERROR(add_vectors(c, vectors, width));
+  MAKAR_RETURN_IF_ERROR(add_postings(c.id, postings));
+  MAKAR_RETURN_IF_ERROR(add_totals(c.id, static_cast<int64_t>(documents.size()),
+                                   static_cast<int64_t>(out.added.size()), length));
   return out;
 }
 

@@ -65,7 +65,7 @@ Result<IndexStore> IndexStore::open_postgres(const std::string& address, bool cr
   IndexStore out(std::make_unique<Postgres>(std::move(connection)), true);
   const SqlConnection& db = *out.database_;
   // The user's own search path follows, since the extension may be in any schema.
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       db.run("SELECT set_config('search_path', 'makar_index, ' || current_setting('search_path'), false)"));
   const auto schema_count = [&] {
     return db.number("SELECT count(*) FROM pg_namespace WHERE nspname = 'makar_index'");
@@ -76,13 +76,13 @@ Result<IndexStore> IndexStore::open_postgres(const std::string& address, bool cr
                     "has no index; makar index add ADDRESS FILE creates it");
   if (found == 0) {
     SqlTransaction transaction(db);
-    MAKAR_CHECK_OK(transaction.begin());
+    MAKAR_RETURN_IF_ERROR(transaction.begin());
     MAKAR_TRY(found, schema_count());
     if (found == 0) {
-      MAKAR_CHECK_OK(db.script(kPostgresSchema));
-      MAKAR_CHECK_OK(db.run("INSERT INTO about (version) VALUES (?)", {kPostgresVersion}));
+      MAKAR_RETURN_IF_ERROR(db.script(kPostgresSchema));
+      MAKAR_RETURN_IF_ERROR(db.run("INSERT INTO about (version) VALUES (?)", {kPostgresVersion}));
     }
-    MAKAR_CHECK_OK(transaction.commit());
+    MAKAR_RETURN_IF_ERROR(transaction.commit());
   }
   MAKAR_TRY(const auto version, db.rows("SELECT version FROM makar_index.about"));
   if (version.size() != 1 || sql_number(version[0][0]) != kPostgresVersion)
@@ -97,7 +97,7 @@ Status IndexStore::add_vectors(const CollectionInfo& c,
                                const std::vector<std::pair<int64_t, const float*>>& vectors, int64_t width) {
   if (!postgres_) {
     for (const auto& [chunk, values] : vectors)
-      MAKAR_CHECK_OK(database_->run(
+      MAKAR_RETURN_IF_ERROR(database_->run(
           "INSERT INTO vectors (chunk, data) VALUES (?, ?)",
           {chunk, SqlBlob{encode_vector(std::vector<float>(values, values + width), c.settings.vector)}}));
     return Done{};
@@ -115,21 +115,21 @@ Status IndexStore::add_vectors(const CollectionInfo& c,
                       "vectors need the extension pgvector ({}); install it on the server (Debian: package "
                       "postgresql-VERSION-pgvector), and let a superuser run CREATE EXTENSION vector",
                       extension.error().message);
-    MAKAR_CHECK_OK(database_->run(fmt::format(
+    MAKAR_RETURN_IF_ERROR(database_->run(fmt::format(
         "CREATE TABLE makar_index.vectors_{} (chunk BIGINT PRIMARY KEY REFERENCES makar_index.chunks(id) ON "
         "DELETE CASCADE, data vector({}) NOT NULL)",
         c.id, width)));
     // Vectors of length 1: the dot product is the cosine.
     if (c.settings.hnsw)
-      MAKAR_CHECK_OK(database_->run(
+      MAKAR_RETURN_IF_ERROR(database_->run(
           fmt::format("CREATE INDEX ON makar_index.vectors_{} USING hnsw (data {})", c.id,
                       c.settings.similarity == Similarity::kL2 ? "vector_l2_ops" : "vector_ip_ops")));
-    MAKAR_CHECK_OK(database_->run("UPDATE collections SET width = ? WHERE id = ?", {width, c.id}));
+    MAKAR_RETURN_IF_ERROR(database_->run("UPDATE collections SET width = ? WHERE id = ?", {width, c.id}));
   }
   const std::string insert =
       fmt::format("INSERT INTO makar_index.vectors_{} (chunk, data) VALUES (?, ?)", c.id);
   for (const auto& [chunk, values] : vectors)
-    MAKAR_CHECK_OK(database_->run(insert, {chunk, vector_literal(values, width)}));
+    MAKAR_RETURN_IF_ERROR(database_->run(insert, {chunk, vector_literal(values, width)}));
   return Done{};
 }
 
@@ -138,9 +138,10 @@ Result<std::set<int64_t>> IndexStore::chunks_with_vectors(const CollectionInfo& 
   if (postgres_ && c.vectors == 0) return out;
   const auto add = [&](const SqlRow& row) { out.insert(sql_number(row[0])); };
   if (postgres_) {
-    MAKAR_CHECK_OK(database_->each(fmt::format("SELECT chunk FROM makar_index.vectors_{}", c.id), {}, add));
+    MAKAR_RETURN_IF_ERROR(
+        database_->each(fmt::format("SELECT chunk FROM makar_index.vectors_{}", c.id), {}, add));
   } else {
-    MAKAR_CHECK_OK(database_->each(
+    MAKAR_RETURN_IF_ERROR(database_->each(
         "SELECT k.id FROM chunks k JOIN vectors v ON v.chunk = k.id WHERE k.collection = ?", {c.id}, add));
   }
   return out;
@@ -155,13 +156,13 @@ Result<std::vector<std::pair<int64_t, double>>> IndexStore::nearest(const Collec
   if (c.vectors == 0) return out;
   constexpr int64_t kMaxCandidates = 1000;  // of pgvector
   const bool without_index = exact && c.settings.hnsw;
-  if (without_index) MAKAR_CHECK_OK(database_->run("SET LOCAL enable_indexscan = off"));
+  if (without_index) MAKAR_RETURN_IF_ERROR(database_->run("SET LOCAL enable_indexscan = off"));
   if (!exact) {
     const int64_t candidates = std::clamp<int64_t>(std::max(ef, static_cast<int64_t>(k)), 1, kMaxCandidates);
-    MAKAR_CHECK_OK(database_->run(fmt::format("SET LOCAL hnsw.ef_search = {}", candidates)));
+    MAKAR_RETURN_IF_ERROR(database_->run(fmt::format("SET LOCAL hnsw.ef_search = {}", candidates)));
     // The filter is applied after the index scan, which continues until k rows pass.
     if (chunks || static_cast<int64_t>(k) > kMaxCandidates)
-      MAKAR_CHECK_OK(database_->run("SET LOCAL hnsw.iterative_scan = strict_order"));
+      MAKAR_RETURN_IF_ERROR(database_->run("SET LOCAL hnsw.iterative_scan = strict_order"));
   }
   const bool l2 = c.settings.similarity == Similarity::kL2;
   SqlRow values = {vector_literal(query.data(), static_cast<int64_t>(query.size()))};
@@ -173,12 +174,12 @@ Result<std::vector<std::pair<int64_t, double>>> IndexStore::nearest(const Collec
   const std::string sql = fmt::format(
       "SELECT chunk, data {} CAST(? AS vector) AS far FROM makar_index.vectors_{}{} ORDER BY far{} LIMIT {}",
       l2 ? "<->" : "<#>", c.id, where, exact ? ", chunk" : "", k);
-  MAKAR_CHECK_OK(database_->each(sql, values, [&](const SqlRow& row) {
+  MAKAR_RETURN_IF_ERROR(database_->each(sql, values, [&](const SqlRow& row) {
     const auto* far = std::get_if<double>(&row[1]);
     const double distance = far ? *far : 0;
     out.emplace_back(sql_number(row[0]), l2 ? -distance * distance : -distance);
   }));
-  if (without_index) MAKAR_CHECK_OK(database_->run("SET LOCAL enable_indexscan = on"));
+  if (without_index) MAKAR_RETURN_IF_ERROR(database_->run("SET LOCAL enable_indexscan = on"));
   return out;
 }
 

@@ -35,7 +35,7 @@ Result<CollectionSettings> CollectionSettings::from_json(const Json& json, const
   MAKAR_TRY(out.chunk.kind, parse_chunk_kind(json["chunk"].get<std::string>(), place));
   out.chunk.size = json["chunk_size"].get<int64_t>();
   out.chunk.overlap = json["chunk_overlap"].get<int64_t>();
-  MAKAR_CHECK_OK(check_chunk_options(out.chunk));
+  MAKAR_RETURN_IF_ERROR(check_chunk_options(out.chunk));
   out.tokenizer = json["tokenizer"].get<std::string>();
   out.model = json["model"].get<std::string>();
   out.query_model = json["query_model"].get<std::string>();

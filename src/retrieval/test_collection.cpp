@@ -36,7 +36,7 @@ Result<TestCollection> read_test_collection(const std::string& folder, const std
   for (const auto& [query, documents] : out.judgements) judged.insert(query);
   BadRecords bad;
   size_t number = 0;
-  MAKAR_CHECK_OK(load_file(
+  MAKAR_RETURN_IF_ERROR(load_file(
       folder + (beir ? "/queries.jsonl" : "/cran.qry"), {},
       [&](SourceDocument query) -> Status {
         ++number;

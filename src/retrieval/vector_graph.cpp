@@ -5,7 +5,7 @@ namespace makar {
 Result<VectorGraph> VectorGraph::open(const IndexStore& store, const CollectionInfo& c) {
   VectorGraph out;
   Status status = Done{};
-  MAKAR_CHECK_OK(store.database().each(
+  MAKAR_RETURN_IF_ERROR(store.database().each(
       "SELECT k.id, v.data, g.links FROM chunks k JOIN vectors v ON v.chunk = k.id LEFT JOIN graph g ON "
       "g.chunk = k.id "
       "WHERE k.collection = ? ORDER BY k.id",
@@ -23,8 +23,8 @@ Result<VectorGraph> VectorGraph::open(const IndexStore& store, const CollectionI
           return Done{};
         }();
       }));
-  MAKAR_CHECK_OK(status);
-  if (out.graph_) MAKAR_CHECK_OK(out.graph_->finish_restore(store.path()));
+  MAKAR_RETURN_IF_ERROR(status);
+  if (out.graph_) MAKAR_RETURN_IF_ERROR(out.graph_->finish_restore(store.path()));
   return out;
 }
 
@@ -43,8 +43,8 @@ Status VectorGraph::apply(const IndexStore& store, const CollectionInfo& c,
   }
   if (!graph_) return Done{};
   for (const int64_t chunk : graph_->take_changed())
-    MAKAR_CHECK_OK(store.database().run("INSERT OR REPLACE INTO graph (chunk, links) VALUES (?, ?)",
-                                        {chunk, SqlBlob{write_links(graph_->links(chunk))}}));
+    MAKAR_RETURN_IF_ERROR(store.database().run("INSERT OR REPLACE INTO graph (chunk, links) VALUES (?, ?)",
+                                               {chunk, SqlBlob{write_links(graph_->links(chunk))}}));
   return Done{};
 }
 

@@ -16,7 +16,7 @@ Status ServedCollection::refresh() {
 
 Result<std::vector<SearchHit>> ServedCollection::find(const std::string& query) {
   const std::lock_guard lock(mutex_);
-  MAKAR_CHECK_OK(refresh());
+  MAKAR_RETURN_IF_ERROR(refresh());
   MAKAR_TRY(auto hits, searcher_->search(query));
   std::erase_if(hits, [&](const SearchHit& hit) { return hit.relevance < options_.min_relevance; });
   return hits;

@@ -41,7 +41,7 @@ Result<KeyRing> KeyRing::read(const std::vector<std::string>& options, const std
   for (const std::string& list : options) {
     std::istringstream keys(list);
     for (std::string key; std::getline(keys, key, ',');)
-      MAKAR_CHECK_OK(ring.add(key, "", false, "`api_key`"));
+      MAKAR_RETURN_IF_ERROR(ring.add(key, "", false, "`api_key`"));
     if (list.empty()) return error_at("`api_key`", "is empty");
   }
   if (file.empty()) return ring;
@@ -58,7 +58,7 @@ Result<KeyRing> KeyRing::read(const std::vector<std::string>& options, const std
     const std::string place = fmt::format("{}:{}", file, number);
     if (!extra.empty() || (!admin.empty() && admin != "admin"))
       return error_at(place, "expected a key, a name and optionally the word admin, found other words");
-    MAKAR_CHECK_OK(ring.add(key, name, !admin.empty(), place));
+    MAKAR_RETURN_IF_ERROR(ring.add(key, name, !admin.empty(), place));
   }
   if (ring.keys_.size() == option_keys) return error_at(file, "contains no key; expected one per line");
   return ring;

@@ -210,13 +210,13 @@ Result<std::vector<std::vector<int64_t>>> prepare(GenerationRequest& request, co
     } else {
       prompts.push_back(std::get<std::vector<int64_t>>(request.prompts[i]));
     }
-    MAKAR_CHECK_OK(check_fits_context(prompts.back(), model, place));
+    MAKAR_RETURN_IF_ERROR(check_fits_context(prompts.back(), model, place));
   }
   for (const auto& [id, bias] : request.options.sampler.logit_bias)
     if (id >= language.spec().vocab)
       return error_at("logit_bias", "token {} is not in the vocabulary of {} tokens", id,
                       language.spec().vocab);
-  MAKAR_CHECK_OK(constrain_answer(request, model, work));
+  MAKAR_RETURN_IF_ERROR(constrain_answer(request, model, work));
   request.options.fit = true;
   request.options.speculation = model.speculation;
   if (!request.has_seed) {

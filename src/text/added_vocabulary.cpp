@@ -82,7 +82,7 @@ Status AddedVocabulary::build(std::vector<AddedToken> tokens, const Normalizer* 
     token.matched_text = token.content;
     if (token.normalized && normalizer) {
       AlignedText text(token.content, 0);
-      MAKAR_CHECK_OK(normalizer->apply(text));
+      MAKAR_RETURN_IF_ERROR(normalizer->apply(text));
       token.matched_text = text.text();
     }
     finders_[token.normalized][true].add(token.matched_text, i);

@@ -123,7 +123,7 @@ Result<std::unique_ptr<const TokenModel>> Bpe::from_json(const Json& json, bool 
     model->unknown_ = model->vocabulary_.find(unknown);
     if (model->unknown_ == kNoId) return error_at("unk_token", "{} is not in the vocabulary", quote(unknown));
   }
-  MAKAR_CHECK_OK(model->read_merges(json));
+  MAKAR_RETURN_IF_ERROR(model->read_merges(json));
 
   model->raw_ = raw_bytes && model->prefix_.empty() && model->suffix_.empty() && !model->byte_fallback_;
   model->byte_ids_.fill(kNoId);

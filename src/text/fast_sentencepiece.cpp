@@ -152,7 +152,7 @@ Status run_sentencepiece(const Tokenizer::Impl& impl, std::string_view text, uin
         skip_cache = true;
       }
     work.tokens.clear();
-    MAKAR_CHECK_OK(model.tokenize_after(word, banned, score, work.tokens));
+    MAKAR_RETURN_IF_ERROR(model.tokenize_after(word, banned, score, work.tokens));
     for (const ModelToken& token : work.tokens) sink.ids.push_back(token.id);
     if (skip_cache) continue;
     if (!model.segmentation_is_stable(word, banned)) work.tokens.clear();

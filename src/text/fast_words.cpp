@@ -79,7 +79,7 @@ Status each_token(const Tokenizer::Impl& impl, std::string_view word, const char
   if (word.size() <= WordCache::kMaxLongBytes)
     if (const auto* entry = cache.find_long(WordCache::long_key(word.data(), word.size())))
       return from_entry(*entry), Done{};
-  MAKAR_CHECK_OK(impl.tokenize(word, options, work));
+  MAKAR_RETURN_IF_ERROR(impl.tokenize(word, options, work));
   if (word.size() <= WordCache::kMaxLongBytes) cache.put(word, work.tokens);
   for (const ModelToken& token : work.tokens) emit(token.id, token.begin, token.end);
   return Done{};
@@ -140,7 +140,7 @@ Status run_marked(const Tokenizer::Impl& impl, std::string_view text, uint32_t b
       while (c < end && inside(c)) ++c;
       return static_cast<uint32_t>(c - begin);
     };
-    MAKAR_CHECK_OK(
+    MAKAR_RETURN_IF_ERROR(
         each_token(impl, buffer, buffer.data() + buffer.size(), cache, options, work,
                    [&](uint32_t id, uint32_t from, uint32_t to) {
                      sink.put(id, sink.offsets ? Span{base + start_of(from), base + end_of(to)} : Span{});
@@ -186,7 +186,7 @@ Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t bas
     for (; stop < text.size() && kind(text[stop]) != kBlankByte; ++stop)
       plain = plain && kind(text[stop]) != kOtherByte;
     if (!plain) {
-      MAKAR_CHECK_OK(encode_other(text.substr(at, stop - at), base + static_cast<uint32_t>(at)));
+      MAKAR_RETURN_IF_ERROR(encode_other(text.substr(at, stop - at), base + static_cast<uint32_t>(at)));
       at = stop;
       continue;
     }
@@ -198,10 +198,10 @@ Status run_bert(const Tokenizer::Impl& impl, std::string_view text, uint32_t bas
       if (lower)
         for (char& c : buffer) c = lower_ascii(c);
       const auto from = static_cast<uint32_t>(base + at);
-      MAKAR_CHECK_OK(each_token(impl, buffer, buffer.data() + buffer.size(), cache, options, work,
-                                [&](uint32_t id, uint32_t b, uint32_t e) {
-                                  sink.put(id, {from + b, from + e});
-                                }));
+      MAKAR_RETURN_IF_ERROR(each_token(impl, buffer, buffer.data() + buffer.size(), cache, options, work,
+                                       [&](uint32_t id, uint32_t b, uint32_t e) {
+                                         sink.put(id, {from + b, from + e});
+                                       }));
       at = end;
     }
   }

@@ -136,7 +136,7 @@ class Replace : public Normalizer {
   Replace(Regex pattern, std::string content) : pattern_(std::move(pattern)), content_(std::move(content)) {}
   Status apply(AlignedText& text) const override {
     std::vector<Span> matches;
-    MAKAR_CHECK_OK(pattern_.find_all(text.text(), matches));
+    MAKAR_RETURN_IF_ERROR(pattern_.find_all(text.text(), matches));
     if (matches.empty()) return Done{};
     const std::vector<Span>& spans = text.spans();
     const std::string& s = text.text();
@@ -224,7 +224,7 @@ class Sequence : public Normalizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<const Normalizer>> parts) : parts_(std::move(parts)) {}
   Status apply(AlignedText& text) const override {
-    for (const auto& part : parts_) MAKAR_CHECK_OK(part->apply(text));
+    for (const auto& part : parts_) MAKAR_RETURN_IF_ERROR(part->apply(text));
     return Done{};
   }
   bool known_unchanged(std::string_view text) const override {

@@ -272,7 +272,7 @@ class Translator {
     const bool negated = next_is("^");
     std::vector<CharSet> parts(1);  // intersected: a && b
     if (next_is("]")) parts.back().add("\\]");
-    while (at_ < in_.size() && in_[at_] != ']') MAKAR_CHECK_OK(item(parts, depth));
+    while (at_ < in_.size() && in_[at_] != ']') MAKAR_RETURN_IF_ERROR(item(parts, depth));
     if (at_ >= in_.size()) return error_at("pattern", "the class at byte {} is not closed by ]", open);
     ++at_;
     for (const CharSet& part : parts)

@@ -163,22 +163,23 @@ Result<bool> Tokenizer::Impl::run_fast_path(std::string_view text, uint32_t base
                                             TokenSink& sink) const {
   if (added.can_match(true, options.special_text == SpecialText::kParse)) return false;
   if (fast_bpe != Scanner::Kind::kNone && (!normalizer || normalizer->known_unchanged(text))) {
-    MAKAR_CHECK_OK(run_fast_bpe(*this, fast_bpe, text, base, options, work, sink));
+    MAKAR_RETURN_IF_ERROR(run_fast_bpe(*this, fast_bpe, text, base, options, work, sink));
     return true;
   }
   if (fast_sentencepiece && !sink.offsets) {
-    MAKAR_CHECK_OK(run_sentencepiece(*this, text, base, options, work, sink));
+    MAKAR_RETURN_IF_ERROR(run_sentencepiece(*this, text, base, options, work, sink));
     return true;
   }
   if (!fast_words) return false;
   if (fast_words->kind == FastWords::Kind::kMarked) {
     if (text.find(mark) != std::string_view::npos) return false;
-    MAKAR_CHECK_OK(run_marked(*this, text, base, options, work, sink));
+    MAKAR_RETURN_IF_ERROR(run_marked(*this, text, base, options, work, sink));
     return true;
   }
-  MAKAR_CHECK_OK(run_bert(*this, text, base, options, work, sink, [&](std::string_view part, uint32_t at) {
-    return run_fragment(AlignedText(part, at), options, work, sink);
-  }));
+  MAKAR_RETURN_IF_ERROR(
+      run_bert(*this, text, base, options, work, sink, [&](std::string_view part, uint32_t at) {
+        return run_fragment(AlignedText(part, at), options, work, sink);
+      }));
   return true;
 }
 
@@ -205,13 +206,13 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
   const auto bytes = static_cast<int64_t>(text.text().size());
   if (options.work && (!options.work->spend(bytes / 16) || !options.work->check()))
     return options.work->error("text");
-  if (normalizer && !normalizer->known_unchanged(text.text())) MAKAR_CHECK_OK(normalizer->apply(text));
+  if (normalizer && !normalizer->known_unchanged(text.text())) MAKAR_RETURN_IF_ERROR(normalizer->apply(text));
   const bool specials = options.special_text == SpecialText::kParse;
   if (!added.can_match(true, specials)) {
     Words words{std::move(text), {}};
     if (!words.text.text().empty())
       words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
-    MAKAR_CHECK_OK(pre_tokenize(words));
+    MAKAR_RETURN_IF_ERROR(pre_tokenize(words));
     return run_words(words, options, work, sink);
   }
   std::vector<AddedVocabulary::TextOrToken> parts;
@@ -226,14 +227,14 @@ Status Tokenizer::Impl::run_fragment(AlignedText text, const EncodeOptions& opti
       continue;
     }
     Words words{text.slice(part.range.begin, part.range.end), {{0, part.range.end - part.range.begin}}};
-    MAKAR_CHECK_OK(pre_tokenize(words));
-    MAKAR_CHECK_OK(run_words(words, options, work, sink));
+    MAKAR_RETURN_IF_ERROR(pre_tokenize(words));
+    MAKAR_RETURN_IF_ERROR(run_words(words, options, work, sink));
   }
   return Done{};
 }
 
 Status Tokenizer::Impl::pre_tokenize(Words& words) const {
-  if (pre_tokenizer) MAKAR_CHECK_OK(pre_tokenizer->apply(words));
+  if (pre_tokenizer) MAKAR_RETURN_IF_ERROR(pre_tokenizer->apply(words));
   if (raw_bpe && words.text.changed()) restore_bytes(words);
   if (!mark.empty()) split_at_marks(words, mark);
   return Done{};
@@ -251,7 +252,7 @@ Status Tokenizer::Impl::tokenize(std::string_view word, const EncodeOptions& opt
     return options.work->error("text");
   if (!model->deterministic())
     return model->tokenize_dropout(word, options.dropout_seed, work.tokens, options.work);
-  MAKAR_CHECK_OK(model->tokenize(word, nullptr, work.tokens, options.work));
+  MAKAR_RETURN_IF_ERROR(model->tokenize(word, nullptr, work.tokens, options.work));
   if (!bans_special_ids(options)) return Done{};
   for (const ModelToken& token : work.tokens) {
     if (token.id < banned.size() && banned[token.id]) {
@@ -291,7 +292,7 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
         continue;
       }
     }
-    MAKAR_CHECK_OK(tokenize({bytes, size}, options, work));
+    MAKAR_RETURN_IF_ERROR(tokenize({bytes, size}, options, work));
     if (cached && size <= WordCache::kMaxLongBytes) cache->put({bytes, size}, work.tokens);
     for (const ModelToken& token : work.tokens)
       sink.put(token.id, sink.offsets
@@ -304,11 +305,11 @@ Status Tokenizer::Impl::run_words(const Words& words, const EncodeOptions& optio
 Result<std::vector<Words>> Tokenizer::Impl::words(std::string_view text, const EncodeOptions& options) const {
   std::vector<Words> out;
   AlignedText aligned = is_valid_utf8(text) ? AlignedText(text, 0) : repair(text, byte_level);
-  if (normalizer) MAKAR_CHECK_OK(normalizer->apply(aligned));
+  if (normalizer) MAKAR_RETURN_IF_ERROR(normalizer->apply(aligned));
   Words words{std::move(aligned), {}};
   if (!words.text.text().empty())
     words.ranges.push_back({0, static_cast<uint32_t>(words.text.text().size())});
-  MAKAR_CHECK_OK(pre_tokenize(words));
+  MAKAR_RETURN_IF_ERROR(pre_tokenize(words));
   out.push_back(std::move(words));
   return out;
 }

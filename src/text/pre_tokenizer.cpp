@@ -26,7 +26,7 @@ Status split_words(Words& words, Find find, SplitBehavior behavior, bool invert)
     const std::string_view part =
         std::string_view(words.text.text()).substr(range.begin, range.end - range.begin);
     matches.clear();
-    MAKAR_CHECK_OK(find(part, matches));
+    MAKAR_RETURN_IF_ERROR(find(part, matches));
     split_by_matches(part, range.begin, matches, behavior, invert, out);
   }
   words.ranges = std::move(out);
@@ -94,7 +94,7 @@ class ByteLevel : public PreTokenizer {
         });
     }
     if (pattern_)
-      MAKAR_CHECK_OK(split_words(
+      MAKAR_RETURN_IF_ERROR(split_words(
           words,
           [&](std::string_view part, std::vector<Span>& matches) {
             return pattern_->find_all(part, matches);
@@ -187,7 +187,7 @@ bool is_punctuation(char32_t c) {
 class Bert : public PreTokenizer {
  public:
   Status apply(Words& words) const override {
-    MAKAR_CHECK_OK(split_at_characters(words, is_space, SplitBehavior::kRemoved));
+    MAKAR_RETURN_IF_ERROR(split_at_characters(words, is_space, SplitBehavior::kRemoved));
     return split_at_characters(words, is_punctuation, SplitBehavior::kIsolated);
   }
 };
@@ -228,7 +228,7 @@ class Sequence : public PreTokenizer {
  public:
   explicit Sequence(std::vector<std::unique_ptr<const PreTokenizer>> parts) : parts_(std::move(parts)) {}
   Status apply(Words& words) const override {
-    for (const auto& part : parts_) MAKAR_CHECK_OK(part->apply(words));
+    for (const auto& part : parts_) MAKAR_RETURN_IF_ERROR(part->apply(words));
     return Done{};
   }
 

@@ -44,7 +44,7 @@ std::optional<Truncation> truncation_of(size_t count, const PostProcessor* proce
 Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor::Texts& texts,
                           const PostProcessor* processor, const EncodeOptions& options) {
   if (const auto t = truncation_of(parts.size(), processor, options))
-    MAKAR_CHECK_OK(truncate(parts, *t, options.overflow));
+    MAKAR_RETURN_IF_ERROR(truncate(parts, *t, options.overflow));
   // Move the overflow out first, so that the copy of `parts` for each window does not include it.
   std::vector<std::vector<Encoding>> part_overflow;
   for (Encoding& part : parts) part_overflow.push_back(std::exchange(part.overflow, {}));
@@ -67,7 +67,8 @@ Result<Encoding> assemble(std::vector<Encoding> parts, const PostProcessor::Text
 Result<Encoding> Tokenizer::encode_part(std::string_view text, const EncodeOptions& options,
                                         uint8_t sequence) const {
   Encoding encoding;
-  MAKAR_CHECK_OK(impl_->run(text, options, {encoding.ids, options.offsets ? &encoding.offsets : nullptr}));
+  MAKAR_RETURN_IF_ERROR(
+      impl_->run(text, options, {encoding.ids, options.offsets ? &encoding.offsets : nullptr}));
   return with_masks(std::move(encoding), sequence);
 }
 

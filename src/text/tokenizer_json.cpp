@@ -141,7 +141,7 @@ Result<Tokenizer> Tokenizer::from_json(Json json, const std::string& place) {
   MAKAR_TRY(impl->model, in_section(TokenModel::from_json(json["model"], raw_bytes), place, "model"));
   MAKAR_TRY(impl->decoder, in_section(Decoder::from_json(section(json, "decoder")), place, "decoder"));
   MAKAR_TRY(auto added, in_section(read_added(json), place, "added_tokens"));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       in_section(impl->added.build(std::move(added), impl->normalizer.get()), place, "added_tokens"));
   const auto token_of = [owner = impl.get()](uint32_t token_id,
                                              std::string_view original) -> std::string_view {

@@ -92,7 +92,7 @@ Status truncate(std::vector<Encoding>& parts, const Truncation& t, bool overflow
   for (const Encoding& part : parts) sizes.push_back(part.size());
   MAKAR_TRY(const std::vector<size_t> lengths, truncated_lengths(sizes, t));
   for (size_t i = 0; i < parts.size(); ++i)
-    MAKAR_CHECK_OK(truncate_sequence(parts[i], lengths[i], t, overflow));
+    MAKAR_RETURN_IF_ERROR(truncate_sequence(parts[i], lengths[i], t, overflow));
   return Done{};
 }
 

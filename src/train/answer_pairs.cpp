@@ -52,7 +52,7 @@ Status read_answer_pairs(const DataPath& path, const ConversationEncoder& encode
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
     const bool held_out = split.selects(dump(preference->prompt));
-    MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*pair));
+    MAKAR_RETURN_IF_ERROR((held_out ? out.validation : out.train).add(*pair));
   }
   out.bad = reader.bad();
   return Done{};
@@ -104,7 +104,7 @@ Result<AnswerPairs> read_fixed_pairs(const std::string& path, const std::string&
       pair.chosen.push_back(a), pair.chosen_mask.push_back(loss_mask);
       pair.rejected.push_back(b), pair.rejected_mask.push_back(loss_mask);
     }
-    MAKAR_CHECK_OK(out.train.add(pair));
+    MAKAR_RETURN_IF_ERROR(out.train.add(pair));
   }
   return out;
 }

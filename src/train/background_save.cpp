@@ -5,7 +5,7 @@
 namespace makar {
 
 Status BackgroundSave::start(std::function<Status()> write) {
-  MAKAR_CHECK_OK(wait());
+  MAKAR_RETURN_IF_ERROR(wait());
   running_ = std::async(std::launch::async, std::move(write));
   return Done{};
 }

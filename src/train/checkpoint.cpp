@@ -103,9 +103,9 @@ Status restore(const std::string& folder, const TrainedModels& models, Optimizer
   models.each_parameter([&](const std::string& name, Parameter& p) {
     if (status.ok()) status = restore_tensor(*file, "parameter." + name, p.value);
   });
-  MAKAR_CHECK_OK(std::move(status));
+  MAKAR_RETURN_IF_ERROR(std::move(status));
   for (auto& average : averages)
-    MAKAR_CHECK_OK(restore_tensor(*file, "average." + average.first, average.second));
+    MAKAR_RETURN_IF_ERROR(restore_tensor(*file, "average." + average.first, average.second));
   MAKAR_TRY(const auto moments, tensors_under(*file, "optimizer."));
   MAKAR_TRY(task.tensors, tensors_under(*file, "task."));
   return optimizers.restore(moments);
@@ -144,9 +144,10 @@ namespace {
 
 // Writes all files of a checkpoint into an empty folder; the marker with their checksums is last.
 Status write_checkpoint(const std::string& folder, const Snapshot& snapshot) {
-  MAKAR_CHECK_OK(make_folder(folder));
-  MAKAR_CHECK_OK(write_safetensors(folder + "/state.safetensors", snapshot.tensors));
-  MAKAR_CHECK_OK(write_file(folder + "/trainer_state.json", state_json(snapshot.state).dump(2) + "\n"));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(write_safetensors(folder + "/state.safetensors", snapshot.tensors));
+  MAKAR_RETURN_IF_ERROR(
+      write_file(folder + "/trainer_state.json", state_json(snapshot.state).dump(2) + "\n"));
   Json marker;
   for (const char* file : {"state.safetensors", "trainer_state.json"}) {
     MAKAR_TRY(marker[file], sha256_of_file(folder + "/" + file));
@@ -216,7 +217,7 @@ Result<std::optional<RunState>> load_checkpoint(const std::string& run, const Tr
       continue;
     }
     MAKAR_TRY(RunState state, read_state(folder));
-    MAKAR_CHECK_OK(restore(folder, models, optimizers, averages, state.task));
+    MAKAR_RETURN_IF_ERROR(restore(folder, models, optimizers, averages, state.task));
     return std::optional<RunState>(state);
   }
   return std::optional<RunState>();

@@ -40,7 +40,7 @@ Status read_triplets(const DataPath& path, const Tokenizer& tokenizer, int64_t m
       continue;
     }
     const bool held_out = split.selects(record.value["anchor"].get_ref<const std::string&>());
-    MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
+    MAKAR_RETURN_IF_ERROR((held_out ? out.validation : out.train).add(t));
   }
   out.bad = reader.bad();
   return Done{};
@@ -88,7 +88,7 @@ Tensor ContrastiveTask::similarities(ForwardContext& f, const Batch& anchors, co
 
 Result<MicroBatch> ContrastiveTask::make(std::span<const size_t> which, bool validation, uint64_t) {
   Batch anchors, others;
-  MAKAR_CHECK_OK(batches(which, validation, anchors, others));
+  MAKAR_RETURN_IF_ERROR(batches(which, validation, anchors, others));
   MicroBatch out;
   out.tokens = anchors.rows() + others.rows(),
   out.squared_lengths = squared_lengths(anchors) + squared_lengths(others);
@@ -108,7 +108,7 @@ Result<Metrics> ContrastiveTask::metrics(Device& device) {
     std::vector<size_t> which;
     for (size_t i = at; i < std::min(at + batch_, held_out_); ++i) which.push_back(i);
     Batch anchors, others;
-    MAKAR_CHECK_OK(batches(which, true, anchors, others));
+    MAKAR_RETURN_IF_ERROR(batches(which, true, anchors, others));
     Context ctx{device};
     ForwardContext f{ctx};
     const Tensor s = similarities(f, anchors, others).host();

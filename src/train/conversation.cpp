@@ -174,7 +174,7 @@ Result<ConversationsRead> read_conversations(const DataPath& path, const std::st
       continue;
     }
     const bool held_out = split.selects(dump(*messages));
-    MAKAR_CHECK_OK(to.add(*encoded, held_out));
+    MAKAR_RETURN_IF_ERROR(to.add(*encoded, held_out));
   }
   out.bad = reader.bad();
   return out;
@@ -184,7 +184,7 @@ Result<ConversationStores> open_conversations(const DatasetOptions& options,
                                               const ConversationEncoder& encoder, int64_t vocab,
                                               Json& identity) {
   const std::string folder = options.folder + "/data/conversations";
-  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
   std::optional<ConversationWriter> writer;
   writer.emplace(folder, vocab);
   const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
@@ -201,9 +201,9 @@ Result<ConversationStores> open_conversations(const DatasetOptions& options,
     writer.emplace(folder, vocab);
     return Done{};
   };
-  MAKAR_CHECK_OK(read_datasets(options, add, restart));
+  MAKAR_RETURN_IF_ERROR(read_datasets(options, add, restart));
   if (writer->train() == 0) return error_at("datasets", "there is no conversation to train on");
-  MAKAR_CHECK_OK(writer->finish());
+  MAKAR_RETURN_IF_ERROR(writer->finish());
   ConversationStores out;
   MAKAR_TRY(out.train, TokenStore::open(folder, "train"));
   MAKAR_TRY(out.validation, TokenStore::open(folder, "validation"));

@@ -93,8 +93,8 @@ Status DistillTask::check(const Model& student, const Model& teacher, const Dist
   if (o.attention_weight <= 0) return Done{};
   for (const auto& [a, b] : o.layers)
     if (a > 0 && b > 0)
-      MAKAR_CHECK_OK(check_attention(s.main().blocks[static_cast<size_t>(a - 1)].attention,
-                                     t.main().blocks[static_cast<size_t>(b - 1)].attention));
+      MAKAR_RETURN_IF_ERROR(check_attention(s.main().blocks[static_cast<size_t>(a - 1)].attention,
+                                            t.main().blocks[static_cast<size_t>(b - 1)].attention));
   return Done{};
 }
 

@@ -28,10 +28,11 @@ Status write_tokenizer(const FinishedRun& run) {
     if (from.empty() || !std::filesystem::equivalent(from, to, code))
       std::filesystem::remove(to + "/" + name, code);
   }
-  if (!from.empty()) MAKAR_CHECK_OK(copy_tokenizer_files(from, to));
+  if (!from.empty()) MAKAR_RETURN_IF_ERROR(copy_tokenizer_files(from, to));
   if (!is_file(to + "/tokenizer.json"))
-    MAKAR_CHECK_OK(write_file(to + "/tokenizer.json", run.tokenizer->to_json().dump() + "\n"));
-  if (!run.chat_template.empty()) MAKAR_CHECK_OK(write_file(to + "/chat_template.jinja", run.chat_template));
+    MAKAR_RETURN_IF_ERROR(write_file(to + "/tokenizer.json", run.tokenizer->to_json().dump() + "\n"));
+  if (!run.chat_template.empty())
+    MAKAR_RETURN_IF_ERROR(write_file(to + "/chat_template.jinja", run.chat_template));
   if (is_file(to + "/tokenizer_config.json")) return Done{};
   Json config = run.tokenizer_config.is_object() ? run.tokenizer_config : Json::object();
   config["tokenizer_class"] = "PreTrainedTokenizerFast";
@@ -99,7 +100,7 @@ Status copy_tokenizer_files(const std::string& from, const std::string& to) {
     const std::string source = from + "/" + name;
     if (!is_file(source)) continue;
     MAKAR_TRY(const std::string bytes, read_file(source));
-    MAKAR_CHECK_OK(write_file(to + "/" + name, bytes));
+    MAKAR_RETURN_IF_ERROR(write_file(to + "/" + name, bytes));
   }
   return Done{};
 }
@@ -107,16 +108,16 @@ Status copy_tokenizer_files(const std::string& from, const std::string& to) {
 Status finish_run(const FinishedRun& run) {
   const std::string& folder = run.settings.output_dir;
   if (run.adapter) {
-    MAKAR_CHECK_OK(save_adapter(run.loaded, *run.adapter, folder));
+    MAKAR_RETURN_IF_ERROR(save_adapter(run.loaded, *run.adapter, folder));
   } else {
-    MAKAR_CHECK_OK(save_model(folder, *run.loaded.model, *run.loaded.family));
+    MAKAR_RETURN_IF_ERROR(save_model(folder, *run.loaded.model, *run.loaded.family));
   }
-  MAKAR_CHECK_OK(write_tokenizer(run));
-  MAKAR_CHECK_OK(write_generation_config(run));
-  MAKAR_CHECK_OK(write_card(run));
+  MAKAR_RETURN_IF_ERROR(write_tokenizer(run));
+  MAKAR_RETURN_IF_ERROR(write_generation_config(run));
+  MAKAR_RETURN_IF_ERROR(write_card(run));
   RunSummary summary{fmt::format("{} run", run.loaded.model->spec().architecture), facts(run), run.sample,
                      run.command};
-  MAKAR_CHECK_OK(write_report(folder, summary));
+  MAKAR_RETURN_IF_ERROR(write_report(folder, summary));
   Json json = run.run;
   json["finished"] = true;
   json["settings"] = run.result.settings;

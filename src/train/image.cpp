@@ -69,8 +69,8 @@ Result<ImageData> open_images(const Model& model, const DatasetOptions& options,
     MAKAR_TRY(into, read_labelled_images(path));
     return check_images(model, into.height, into.width, path);
   };
-  MAKAR_CHECK_OK(read(options.train.at(0), out.train));
-  if (!options.validation.empty()) MAKAR_CHECK_OK(read(options.validation[0], out.validation));
+  MAKAR_RETURN_IF_ERROR(read(options.train.at(0), out.train));
+  if (!options.validation.empty()) MAKAR_RETURN_IF_ERROR(read(options.validation[0], out.validation));
   Sha256 sum;
   sum.add(std::as_bytes(std::span(out.train.pixels)));
   identity["data"] = sum.hex();
@@ -84,7 +84,7 @@ Status check_teacher(const Model& student, const Model& teacher, const std::stri
   if (!patches.distillation_token)
     return error_of(Error::Kind::kUnsupported, "teacher", "a {} has no distillation token to train",
                     student.spec().architecture);
-  MAKAR_CHECK_OK(check_images(teacher, patches.image_height, patches.image_width, place));
+  MAKAR_RETURN_IF_ERROR(check_images(teacher, patches.image_height, patches.image_width, place));
   const int64_t classes = teacher.spec().head.labels,
                 channels = teacher.spec().encoder->embedding.patches->channels;
   if (classes != student.spec().head.labels || channels != patches.channels)

@@ -112,7 +112,7 @@ Result<ImageText> read_record(const DataRecord& record, const std::string& type,
     MAKAR_TRY(tokens, encoding.conversation(parts));
   }
   out.ids = std::move(tokens.ids), out.loss_mask = std::move(tokens.loss_mask);
-  if (spec.image_input) MAKAR_CHECK_OK(expand(spec, encoding.max_length, out));
+  if (spec.image_input) MAKAR_RETURN_IF_ERROR(expand(spec, encoding.max_length, out));
   for (std::string& file : out.images) {
     if (std::filesystem::path path = file; path.is_relative())
       file = (std::filesystem::path(record.file).parent_path() / path).string();
@@ -137,7 +137,7 @@ Status read_image_text(const DatasetSpec& dataset, const ModelSpec& spec, const 
       continue;
     }
     const bool held_out = split.selects(dump(record.value));
-    MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*text));
+    MAKAR_RETURN_IF_ERROR((held_out ? out.validation : out.train).add(*text));
   }
   out.bad = reader.bad();
   return Done{};

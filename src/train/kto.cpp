@@ -15,11 +15,11 @@ class RatingWriter {
  public:
   RatingWriter(const ConversationEncoder& encoder, SpoolOf<RatedAnswer>& to) : encoder_(encoder), to_(to) {}
   Status add(const LabelledRecord& record) {
-    MAKAR_CHECK_OK(encode_answer(encoder_, record.prompt, record.answer));
+    MAKAR_RETURN_IF_ERROR(encode_answer(encoder_, record.prompt, record.answer));
     if (!first_)
       first_ = record;
     else
-      MAKAR_CHECK_OK(store(record, last_));
+      MAKAR_RETURN_IF_ERROR(store(record, last_));
     last_ = record.answer;
     return Done{};
   }
@@ -71,7 +71,7 @@ Status read_ratings(const DataPath& path, const ConversationEncoder& encoder, Va
         reader.bad().add(record.place(), added.error().message);
   }
   out.bad = reader.bad();
-  MAKAR_CHECK_OK(train.finish());
+  MAKAR_RETURN_IF_ERROR(train.finish());
   return validation.finish();
 }
 

@@ -174,7 +174,7 @@ class LabelReader {
                       data.schema);
     std::vector<LabelledText> out;
     if (kind == LabelKind::kAnswer) {
-      MAKAR_CHECK_OK(add_windows(tokenizer_, record.value, o_, question_++, out));
+      MAKAR_RETURN_IF_ERROR(add_windows(tokenizer_, record.value, o_, question_++, out));
       return out;
     }
     if (kind == LabelKind::kTags) {
@@ -269,7 +269,7 @@ Result<WordPieces> encode_words(const Tokenizer& tokenizer, const std::vector<st
   EncodeOptions plain;
   for (size_t w = 0; w < words.size(); ++w) {
     std::vector<uint32_t> ids;
-    MAKAR_CHECK_OK(
+    MAKAR_RETURN_IF_ERROR(
         tokenizer.append_ids(w == 0 || !tokenizer.byte_level() ? words[w] : " " + words[w], plain, ids));
     if (ids.empty())
       ids.push_back(tokenizer.id("[UNK]").value_or(0));  // the normaliser removed the whole word
@@ -319,7 +319,8 @@ Result<LabelledData> read_once(const DataPath& path, const Tokenizer& tokenizer,
       continue;
     }
     const bool held_out = split.selects(split_key(texts->front(), out.kind));
-    for (const LabelledText& t : *texts) MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(t));
+    for (const LabelledText& t : *texts)
+      MAKAR_RETURN_IF_ERROR((held_out ? out.validation : out.train).add(t));
   }
   out.bad = reader.bad();
   out.names = fixed_names;

@@ -37,10 +37,10 @@ class Trainer {
   Result<LoopResult> run() {
     MAKAR_TRY(result_.finished_before, look_for_earlier_run());
     if (result_.finished_before) return result_;
-    MAKAR_CHECK_OK(resume());
-    MAKAR_CHECK_OK(write_unfinished_run(settings_.output_dir, state_.settings));
+    MAKAR_RETURN_IF_ERROR(resume());
+    MAKAR_RETURN_IF_ERROR(write_unfinished_run(settings_.output_dir, state_.settings));
     result_.settings = state_.settings;
-    MAKAR_CHECK_OK(log_.open(state_.step));
+    MAKAR_RETURN_IF_ERROR(log_.open(state_.step));
     const auto begin = Clock::now();
     const int64_t first = state_.step;
     while (state_.step < total_ && !result_.stopped_early) {
@@ -54,28 +54,28 @@ class Trainer {
       info.eta =
           since(begin) / static_cast<double>(state_.step - first) * static_cast<double>(total_ - state_.step);
       result_.last_loss = info.loss, result_.tokens += info.tokens;
-      MAKAR_CHECK_OK(log_.step(info));
+      MAKAR_RETURN_IF_ERROR(log_.step(info));
       if (loop_.events.step) loop_.events.step(info);
       if (!info.applied) {
-        MAKAR_CHECK_OK(not_finite(info));
+        MAKAR_RETURN_IF_ERROR(not_finite(info));
         continue;
       }
       bad_in_a_row_ = 0;
-      MAKAR_CHECK_OK(saving_.poll());
-      MAKAR_CHECK_OK(after_step());
+      MAKAR_RETURN_IF_ERROR(saving_.poll());
+      MAKAR_RETURN_IF_ERROR(after_step());
     }
     result_.seconds = since(begin), result_.steps = state_.step, result_.bad_steps = state_.bad_steps;
     if (result_.interrupted) {
-      MAKAR_CHECK_OK(save());
-      MAKAR_CHECK_OK(saving_.wait());
+      MAKAR_RETURN_IF_ERROR(save());
+      MAKAR_RETURN_IF_ERROR(saving_.wait());
       return result_;
     }
-    MAKAR_CHECK_OK(saving_.wait());
+    MAKAR_RETURN_IF_ERROR(saving_.wait());
     if (!averages_.empty())
       loop_.models.each_parameter(
           [&](const std::string& name, Parameter& p) { p.value = averages_.at(name); });
-    if (last_validation_ != state_.step || !averages_.empty()) MAKAR_CHECK_OK(evaluate(false));
-    MAKAR_CHECK_OK(show_sample());
+    if (last_validation_ != state_.step || !averages_.empty()) MAKAR_RETURN_IF_ERROR(evaluate(false));
+    MAKAR_RETURN_IF_ERROR(show_sample());
     return result_;
   }
 
@@ -122,7 +122,7 @@ class Trainer {
           settings_.output_dir,
           "holds a run with other settings: {}; use another output_dir, or --overwrite to start again",
           differences);
-    MAKAR_CHECK_OK(loop_.task.restore(std::exchange(found->task, {})));
+    MAKAR_RETURN_IF_ERROR(loop_.task.restore(std::exchange(found->task, {})));
     return found;
   }
 
@@ -187,7 +187,7 @@ class Trainer {
     if (bad_in_a_row_ < kMaxBadStepsInARow) return Done{};
     bad_in_a_row_ = 0;
     const RunState before_rollback = state_;
-    MAKAR_CHECK_OK(saving_.wait());
+    MAKAR_RETURN_IF_ERROR(saving_.wait());
     MAKAR_TRY(const auto found, restore());
     if (!found)
       return error_at(
@@ -209,11 +209,12 @@ class Trainer {
   }
 
   Status after_step() {
-    if (settings_.eval_steps > 0 && state_.step % settings_.eval_steps == 0) MAKAR_CHECK_OK(evaluate(true));
+    if (settings_.eval_steps > 0 && state_.step % settings_.eval_steps == 0)
+      MAKAR_RETURN_IF_ERROR(evaluate(true));
     if (settings_.sample_steps > 0 && state_.step % settings_.sample_steps == 0 && state_.step < total_)
-      MAKAR_CHECK_OK(show_sample());
+      MAKAR_RETURN_IF_ERROR(show_sample());
     if (settings_.save_steps > 0 && (state_.step % settings_.save_steps == 0 || state_.step == total_))
-      MAKAR_CHECK_OK(save());
+      MAKAR_RETURN_IF_ERROR(save());
     return Done{};
   }
 
@@ -222,7 +223,7 @@ class Trainer {
     const RoundedWeights rounded(loop_.models, loop_.round);
     MAKAR_TRY(result_.validation, validate(loop_.task, loop_.device, activations_of(settings_)));
     last_validation_ = state_.step;
-    MAKAR_CHECK_OK(log_.validation(state_.step, result_.validation));
+    MAKAR_RETURN_IF_ERROR(log_.validation(state_.step, result_.validation));
     if (loop_.events.validation) loop_.events.validation(state_.step, result_.validation);
     if (!watch) return Done{};
     std::string name = loop_.task.watched();
@@ -246,7 +247,7 @@ class Trainer {
     const RoundedWeights rounded(loop_.models, loop_.round);
     MAKAR_TRY(const std::string text, loop_.task.sample(loop_.device, state_.step));
     if (text.empty()) return Done{};
-    MAKAR_CHECK_OK(log_.sample(state_.step, text));
+    MAKAR_RETURN_IF_ERROR(log_.sample(state_.step, text));
     if (loop_.events.sample) loop_.events.sample(state_.step, text);
     return Done{};
   }
@@ -293,7 +294,7 @@ class Trainer {
 
 Result<LoopResult> run_loop(const Loop& loop) {
   loop.models.to(loop.device.memory());
-  MAKAR_CHECK_OK(check_loop(loop.settings));
+  MAKAR_RETURN_IF_ERROR(check_loop(loop.settings));
   const int64_t total = total_steps(loop.settings, loop.task.batches_per_epoch());
   MAKAR_TRY(const Schedule schedule, schedule_of(loop.settings, total));
   MAKAR_TRY(Optimizers optimizers, Optimizers::make(loop.models, loop.settings));

@@ -53,7 +53,7 @@ Result<Metrics> validate(Task& task, Device& device, DType activations) {
 Result<StepInfo> step_gradients(const Loop& loop, uint64_t step) {
   const LoopSettings& s = loop.settings;
   const auto start = std::chrono::steady_clock::now();
-  MAKAR_CHECK_OK(loop.task.prepare_step(step, loop.device));
+  MAKAR_RETURN_IF_ERROR(loop.task.prepare_step(step, loop.device));
   const std::chrono::duration<double> prepare_time = std::chrono::steady_clock::now() - start;
   std::vector<MicroBatch> batches;
   double weight = 0;

@@ -29,7 +29,7 @@ Status choose_rate(RateSearchResult& result) {
 }
 
 Result<RateSearchResult> find_rate(const Loop& loop, const RateSearch& search) {
-  MAKAR_CHECK_OK(check_loop(loop.settings));
+  MAKAR_RETURN_IF_ERROR(check_loop(loop.settings));
   if (search.steps < 10 || search.steps > 100000)
     return error_at("lr_find_steps", "expected 10 to 100000, got {}", search.steps);
   MAKAR_TRY(Optimizers optimizers, Optimizers::make(loop.models, loop.settings));
@@ -59,7 +59,7 @@ Result<RateSearchResult> find_rate(const Loop& loop, const RateSearch& search) {
     return error_at("lr_find",
                     "the loss is not finite or has doubled after {} steps; check the data and the model",
                     result.rates.size());
-  MAKAR_CHECK_OK(choose_rate(result));
+  MAKAR_RETURN_IF_ERROR(choose_rate(result));
   return result;
 }
 

@@ -35,7 +35,7 @@ Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos,
   MAKAR_TRY(auto reader, RecordReader::open({path}));
   const auto encode = [&](const std::string& text) -> Result<std::vector<int64_t>> {
     std::vector<uint32_t> ids;
-    MAKAR_CHECK_OK(tokenizer.append_ids(text, {}, ids));
+    MAKAR_RETURN_IF_ERROR(tokenizer.append_ids(text, {}, ids));
     if (static_cast<int64_t>(ids.size()) >= max_length) ids.resize(static_cast<size_t>(max_length - 1));
     std::vector<int64_t> with_end(ids.begin(), ids.end());
     with_end.push_back(eos);
@@ -57,7 +57,7 @@ Status read_pairs(const DataPath& path, const Tokenizer& tokenizer, int64_t eos,
     MAKAR_TRY(pair.source, encode(source->get_ref<const std::string&>()));
     MAKAR_TRY(pair.target, encode(target->get_ref<const std::string&>()));
     const bool held_out = split.selects(source->get_ref<const std::string&>());
-    MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(pair));
+    MAKAR_RETURN_IF_ERROR((held_out ? out.validation : out.train).add(pair));
   }
   out.bad = reader.bad();
   return Done{};

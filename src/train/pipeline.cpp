@@ -108,7 +108,7 @@ Result<Pipeline> parse_pipeline(const std::string& text, const std::string& plac
     if (!entry.first.IsScalar() || (entry.first.Scalar() != "variables" && entry.first.Scalar() != "stages"))
       return error_at(yaml_place(entry.first, place), "expected 'variables' and 'stages' only");
   Pipeline out;
-  MAKAR_CHECK_OK(read_variables(root["variables"], place, overrides, out));
+  MAKAR_RETURN_IF_ERROR(read_variables(root["variables"], place, overrides, out));
   const YAML::Node stages = root["stages"];
   if (!stages || !stages.IsSequence() || stages.size() == 0 || stages.size() > kMaxStages)
     return error_at(place, "'stages': expected a list of 1 to {} stages", kMaxStages);

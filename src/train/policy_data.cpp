@@ -36,7 +36,7 @@ Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const C
             reader.bad().add(record.place(), prompt.error().message);
             continue;
           }
-          MAKAR_CHECK_OK((split.selects(prompt->turns) ? out.validation : out.train).add(*prompt));
+          MAKAR_RETURN_IF_ERROR((split.selects(prompt->turns) ? out.validation : out.train).add(*prompt));
         }
         out.bad = reader.bad();
         return Done{};

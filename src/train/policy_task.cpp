@@ -43,7 +43,7 @@ uint64_t PolicyTask::batches_per_epoch() const {
 }
 
 Status PolicyTask::prepare_step(uint64_t step, Device& device) {
-  if (left_ == 0 || stops_early()) MAKAR_CHECK_OK(collect(step, device));
+  if (left_ == 0 || stops_early()) MAKAR_RETURN_IF_ERROR(collect(step, device));
   --left_;
   sums_ = {};
   return Done{};
@@ -118,10 +118,10 @@ Status PolicyTask::collect(uint64_t step, Device& device) {
     std::vector<float> sampled;
     for (const Rollout& r : part)
       sampled.insert(sampled.end(), r.log_probabilities.begin(), r.log_probabilities.end());
-    MAKAR_CHECK_OK(check_log_probabilities(
+    MAKAR_RETURN_IF_ERROR(check_log_probabilities(
         sampled, token_log_probabilities(f, policy_, batch.batch, batch.mask).values));
   }
-  MAKAR_CHECK_OK(estimate(buffer, device));
+  MAKAR_RETURN_IF_ERROR(estimate(buffer, device));
   buffer_ = std::move(buffer);
   collected_at_ = step, left_ = o_.steps(), ++collections_;
   return Done{};
@@ -186,7 +186,7 @@ Result<MicroBatch> PolicyTask::train_batch(uint64_t index) {
   out.loss = [this, fresh, s = std::move(s)](ForwardContext& f) -> Result<Tensor> {
     const Tensor log_probabilities =
         token_log_probabilities(f, policy_, s.answers.batch, s.answers.mask).values;
-    if (fresh) MAKAR_CHECK_OK(check_log_probabilities(s.old, log_probabilities));
+    if (fresh) MAKAR_RETURN_IF_ERROR(check_log_probabilities(s.old, log_probabilities));
     return loss(f, s, log_probabilities);
   };
   return out;

@@ -49,7 +49,7 @@ Status read_qualities(const DataPath& path, const ConversationEncoder& encoder,
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
     const bool held_out = split.selects(dump(quality->prompt));
-    MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*answer));
+    MAKAR_RETURN_IF_ERROR((held_out ? out.validation : out.train).add(*answer));
     if (!held_out)
       for (size_t q = 0; q < names.size(); ++q)
         out.rated[q] += answer->ratings[q] != RatedQualities::kUnrated ? 1 : 0;

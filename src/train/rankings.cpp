@@ -29,7 +29,7 @@ Status read_rankings(const DataPath& path, const ConversationEncoder& encoder, V
     }
     // Split by the prompt, so that no prompt is both in training and in validation.
     const bool held_out = split.selects(dump(ranking->prompt));
-    MAKAR_CHECK_OK((held_out ? out.validation : out.train).add(*answers));
+    MAKAR_RETURN_IF_ERROR((held_out ? out.validation : out.train).add(*answers));
   }
   out.bad = reader.bad();
   return Done{};
@@ -74,8 +74,8 @@ Result<Rankings> rankings_of(const AnswerPairs& pairs, const std::string& folder
     const auto& from = validation ? pairs.validation : pairs.train;
     for (size_t i = 0; i < from.size(); ++i) {
       MAKAR_TRY(AnswerPair pair, from.read(i));
-      MAKAR_CHECK_OK((validation ? out.validation : out.train)
-                         .add({{std::move(pair.chosen), std::move(pair.rejected)}, {0, 1}, 0.0f}));
+      MAKAR_RETURN_IF_ERROR((validation ? out.validation : out.train)
+                                .add({{std::move(pair.chosen), std::move(pair.rejected)}, {0, 1}, 0.0f}));
     }
   }
   return out;

@@ -125,7 +125,7 @@ Result<std::vector<Setting>> settings_of(std::vector<RecipeEntry> entries, const
       unknown.push_back(fmt::format("line {}: {}", e.line, unknown_key(options, e.key)));
       continue;
     }
-    MAKAR_CHECK_OK(check_values(*option, e, place));
+    MAKAR_RETURN_IF_ERROR(check_values(*option, e, place));
     out.emplace_back(main_name_of(*option), std::move(e.values));
   }
   if (unknown.empty()) return out;

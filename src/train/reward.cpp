@@ -89,7 +89,7 @@ Metrics Comparison::metrics() const {
 
 Result<LoadedModel> with_reward_head(const Model& base, const std::string& place, uint64_t seed) {
   MAKAR_TRY(LoadedModel loaded, with_answer_head(base, place, {"reward"}, seed));
-  MAKAR_CHECK_OK(check_reward_model(loaded.model->spec(), place));
+  MAKAR_RETURN_IF_ERROR(check_reward_model(loaded.model->spec(), place));
   return loaded;
 }
 

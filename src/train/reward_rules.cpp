@@ -68,7 +68,7 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
     MAKAR_TRY(Regex pattern, Regex::compile(spec.argument));
     return AnswerRule([pattern](const RewardInput& a) -> Result<double> {
       std::vector<std::vector<Span>> found;
-      MAKAR_CHECK_OK(pattern.find_groups(a.text, found, 1));
+      MAKAR_RETURN_IF_ERROR(pattern.find_groups(a.text, found, 1));
       return found.empty() ? 0.0 : 1.0;
     });
   }

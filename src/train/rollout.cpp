@@ -49,7 +49,7 @@ Result<std::vector<Rollout>> roll_out(Model& model, Device& device,
   Decoding decoding;
   decoding.max_new_tokens = o.max_new_tokens, decoding.answers = o.answers, decoding.logprobs = 0;
   decoding.sampler = o.sampler;
-  MAKAR_CHECK_OK(check_decoding(decoding));
+  MAKAR_RETURN_IF_ERROR(check_decoding(decoding));
   model.parameters().to(device.memory());
   const PackedForSampling packed(model, device, o.activations);
   EngineOptions engine_options;  // a cache of the activations' type and the whole context, as in training
@@ -58,7 +58,7 @@ Result<std::vector<Rollout>> roll_out(Model& model, Device& device,
   std::vector<std::shared_ptr<DecodingJob>> jobs;
   for (size_t i = 0; i < prompts.size(); ++i) {
     std::vector<int64_t> prompt = prompts[i];
-    MAKAR_CHECK_OK(fit_request(model, engine_options.context, prompt, decoding));
+    MAKAR_RETURN_IF_ERROR(fit_request(model, engine_options.context, prompt, decoding));
     decoding.sampler.seed = stream_of(o, i);
     jobs.push_back(
         make_job(model, engine_options.context, prompt, decoding, o.stop.empty() ? spec.eos : o.stop));

@@ -41,13 +41,13 @@ Json number(double v) { return std::isfinite(v) ? Json(v) : Json(nullptr); }
 }  // namespace
 
 Status RunLog::open(int64_t step) {
-  MAKAR_CHECK_OK(make_folder(folder_));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder_));
   std::string lines;
   if (step > 0)
-    MAKAR_CHECK_OK(each_line(folder_, [&](const std::string& line, const Json& json) {
+    MAKAR_RETURN_IF_ERROR(each_line(folder_, [&](const std::string& line, const Json& json) {
       if (json["step"].get<int64_t>() <= step) lines += line + "\n";
     }));
-  MAKAR_CHECK_OK(write_file(log_path(folder_), lines));
+  MAKAR_RETURN_IF_ERROR(write_file(log_path(folder_), lines));
   file_.reset(std::fopen(log_path(folder_).c_str(), "ab"));
   if (!file_) return error_of(Error::Kind::kIo, log_path(folder_), "cannot open: {}", std::strerror(errno));
   MAKAR_TRY(auto events, EventFile::create(folder_));
@@ -75,11 +75,11 @@ Status RunLog::step(const StepInfo& i) {
               {"prepare_seconds", i.prepare_seconds}};
   for (const auto& [name, value] : i.metrics) {
     out["metrics"][name] = number(value);
-    MAKAR_CHECK_OK(events_->scalar("train/" + name, i.step, value));
+    MAKAR_RETURN_IF_ERROR(events_->scalar("train/" + name, i.step, value));
   }
-  MAKAR_CHECK_OK(line(out));
-  MAKAR_CHECK_OK(events_->scalar("train/loss", i.step, i.loss));
-  MAKAR_CHECK_OK(events_->scalar("train/grad_norm", i.step, i.norm));
+  MAKAR_RETURN_IF_ERROR(line(out));
+  MAKAR_RETURN_IF_ERROR(events_->scalar("train/loss", i.step, i.loss));
+  MAKAR_RETURN_IF_ERROR(events_->scalar("train/grad_norm", i.step, i.norm));
   return events_->scalar("train/learning_rate", i.step, i.lr);
 }
 
@@ -87,7 +87,7 @@ Status RunLog::validation(int64_t step, const Metrics& metrics) {
   Json values;
   for (const auto& [name, value] : metrics) {
     values[name] = number(value);
-    MAKAR_CHECK_OK(events_->scalar("eval/" + name, step, value));
+    MAKAR_RETURN_IF_ERROR(events_->scalar("eval/" + name, step, value));
   }
   return line({{"step", step}, {"validation", values}});
 }
@@ -107,7 +107,7 @@ Result<std::optional<EarlierRun>> earlier_run(const std::string& folder) {
 }
 
 Status write_unfinished_run(const std::string& folder, const Json& settings) {
-  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
   const Json json = {{"finished", false}, {"settings", settings}};
   return write_file(folder + "/run.json", json.dump(2) + "\n");
 }
@@ -166,7 +166,7 @@ std::string setting_differences(const Json& before, const Json& now) {
 }
 
 Result<RunLock> RunLock::take(const std::string& folder) {
-  MAKAR_CHECK_OK(make_folder(folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder));
   const int fd = ::open(folder.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
   if (fd < 0) return io_error(folder, "open");
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -184,7 +184,7 @@ RunLock::~RunLock() {
 Status write_report(const std::string& folder, const RunSummary& summary) {
   Curve loss{"training loss", {}, {}};
   std::map<std::string, Curve> curves;
-  MAKAR_CHECK_OK(each_line(folder, [&](const std::string&, const Json& json) {
+  MAKAR_RETURN_IF_ERROR(each_line(folder, [&](const std::string&, const Json& json) {
     const auto step = json["step"].get<double>();
     if (json.contains("loss") && json["loss"].is_number()) loss.add(step, json["loss"].get<double>());
     if (json.contains("validation") && json["validation"].is_object())
@@ -196,14 +196,14 @@ Status write_report(const std::string& folder, const RunSummary& summary) {
   }));
   std::vector<Curve> losses = {loss.thinned(kMaxCurvePoints)};
   if (curves.contains("loss")) losses.push_back(curves["loss"]);
-  MAKAR_CHECK_OK(write_file(folder + "/loss.svg", svg_chart("loss", losses)));
+  MAKAR_RETURN_IF_ERROR(write_file(folder + "/loss.svg", svg_chart("loss", losses)));
   std::string out = "# " + summary.title + "\n\n![loss](loss.svg)\n\n| | |\n|---|---|\n";
   for (const auto& [name, value] : summary.facts) out += fmt::format("| {} | {} |\n", name, value);
   for (const auto& [name, curve] : curves) {
     if (curve.y.empty()) continue;
     out += fmt::format("| validation {} | {:.4f} |\n", name, curve.y.back());
     if (name == "loss" || curve.y.size() < 2) continue;
-    MAKAR_CHECK_OK(write_file(folder + "/" + chart_file(name), svg_chart(name, {curve})));
+    MAKAR_RETURN_IF_ERROR(write_file(folder + "/" + chart_file(name), svg_chart(name, {curve})));
   }
   for (const auto& [name, curve] : curves)
     if (name != "loss" && curve.y.size() >= 2) out += fmt::format("\n![{}]({})\n", name, chart_file(name));

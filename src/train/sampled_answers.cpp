@@ -54,7 +54,7 @@ Status sample_split(const AnswerSampling& sampling, const SpoolOf<PolicyPrompt>&
     options.answers = sampling.options.answers;
     MAKAR_TRY(const auto rollouts, roll_out(sampling.model, sampling.device, ids, options));
     for (const Rollout& r : rollouts)
-      MAKAR_CHECK_OK(out.add(conversation_of(part[r.prompt].ids, r), validation));
+      MAKAR_RETURN_IF_ERROR(out.add(conversation_of(part[r.prompt].ids, r), validation));
     sampling.progress(done + at + part.size(), total);
   }
   return Done{};
@@ -64,7 +64,7 @@ Status sample_split(const AnswerSampling& sampling, const SpoolOf<PolicyPrompt>&
 
 Result<ConversationStores> sample_conversations(const AnswerSampling& sampling, const PolicyPrompts& prompts,
                                                 Json& identity) {
-  MAKAR_CHECK_OK(make_folder(sampling.folder));
+  MAKAR_RETURN_IF_ERROR(make_folder(sampling.folder));
   const std::string marker = sampling.folder + "/sampled.json";
   const Json key = {{"prompts", identity.value("data", "")},
                     {"max_new_tokens", sampling.options.max_new_tokens},
@@ -79,10 +79,10 @@ Result<ConversationStores> sample_conversations(const AnswerSampling& sampling, 
     std::filesystem::remove(marker, ignored);
     ConversationWriter writer(sampling.folder, sampling.model.spec().vocab);
     const size_t train = prompts.train.size(), total = train + prompts.validation.size();
-    MAKAR_CHECK_OK(sample_split(sampling, prompts.train, false, 0, total, writer));
-    MAKAR_CHECK_OK(sample_split(sampling, prompts.validation, true, train, total, writer));
-    MAKAR_CHECK_OK(writer.finish());
-    MAKAR_CHECK_OK(write_file(marker, key.dump() + "\n"));
+    MAKAR_RETURN_IF_ERROR(sample_split(sampling, prompts.train, false, 0, total, writer));
+    MAKAR_RETURN_IF_ERROR(sample_split(sampling, prompts.validation, true, train, total, writer));
+    MAKAR_RETURN_IF_ERROR(writer.finish());
+    MAKAR_RETURN_IF_ERROR(write_file(marker, key.dump() + "\n"));
   }
   ConversationStores out;
   MAKAR_TRY(out.train, TokenStore::open(sampling.folder, "train"));

@@ -89,7 +89,7 @@ void declare_loop(Options& options, LoopSettings& settings) {
 }
 
 Status check_loop(const LoopSettings& s) {
-  MAKAR_CHECK_OK(check_table<LoopSettings>(s, kOptions));
+  MAKAR_RETURN_IF_ERROR(check_table<LoopSettings>(s, kOptions));
   if (s.output_dir.empty()) return error_at("output_dir", "is empty");
   MAKAR_TRY(const ScheduleKind kind, schedule_kind(s.lr_scheduler));
   MAKAR_TRY(const DecayShape shape, decay_shape(s.decay_type));

@@ -65,7 +65,7 @@ Result<EventFile> EventFile::create(const std::string& folder) {
   EventFile out(f, path);
   std::string event = event_head(0);
   field_bytes(event, 3, "brain.Event:2");
-  MAKAR_CHECK_OK(out.write(event));
+  MAKAR_RETURN_IF_ERROR(out.write(event));
   return out;
 }
 

@@ -77,7 +77,7 @@ Status Optimizers::restore(const std::map<std::string, Tensor>& state) {
     by_prefix[name.substr(0, length)][name.substr(length)] = tensor;
   }
   for (Entry& e : all_) {
-    MAKAR_CHECK_OK(e.optimizer.restore(by_prefix[e.prefix]));
+    MAKAR_RETURN_IF_ERROR(e.optimizer.restore(by_prefix[e.prefix]));
     by_prefix.erase(e.prefix);
   }
   if (by_prefix.empty()) return Done{};

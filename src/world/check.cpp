@@ -136,7 +136,7 @@ Result<AnswersReport> check_answers(const std::string& path, const WorldOptions&
   const auto reader = FileReader::make(std::move(stream), RecordFormat::kJsonl);
   AnswersReport report;
   report.show = show, report.keep_grades = keep_grades;
-  MAKAR_CHECK_OK(check_records(*reader, o, first, report));
+  MAKAR_RETURN_IF_ERROR(check_records(*reader, o, first, report));
   return report;
 }
 

@@ -78,7 +78,7 @@ Result<Lines> read_lines(const DatasetOptions& options, Json& identity) {
           MAKAR_TRY(const bool found, reader.next(record));
           if (!found) break;
           const std::string text = record.value.at("text");
-          MAKAR_CHECK_OK((split.selects(text) ? out.validation : out.train).add({text}));
+          MAKAR_RETURN_IF_ERROR((split.selects(text) ? out.validation : out.train).add({text}));
         }
         return Done{};
       });

@@ -44,7 +44,7 @@ class LookTest : public testing::TestWithParam<const char*> {
   Result<Json> look(const Json& body) {
     MAKAR_TRY(const Json parsed, read_body(body.dump()));
     MAKAR_TRY(LookRequest request, read_look(parsed));
-    MAKAR_CHECK_OK(prepare_look(request, *model_));
+    MAKAR_RETURN_IF_ERROR(prepare_look(request, *model_));
     return look_inside(request, *model_, device_);
   }
   std::string error_place(const Json& body) {

@@ -183,7 +183,7 @@ class PolicyTask : public Task {
       : policy_(policy), value_(value), reference_(reference) {}
 
   Status prepare_step(uint64_t step, Device& device) override {
-    if (left_ == 0) MAKAR_CHECK_OK(collect(step, device));
+    if (left_ == 0) MAKAR_RETURN_IF_ERROR(collect(step, device));
     --left_;
     return Done{};
   }

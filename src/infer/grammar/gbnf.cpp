@@ -23,7 +23,7 @@ class Reader {
   }
 
   Result<RuleSet> read() {
-    for (space(true); !s_.done(); space(true)) MAKAR_CHECK_OK(rule());
+    for (space(true); !s_.done(); space(true)) MAKAR_RETURN_IF_ERROR(rule());
     if (!rules_.bodies[0]) return error_at("grammar", "has no rule 'root', which matches the whole text");
     for (size_t i = 0; i < rules_.names.size(); ++i)
       if (!rules_.bodies[i]) {

@@ -89,13 +89,13 @@ Result<ExprPtr> SchemaCompiler::object(const Json& schema, const std::string& pa
   if (schema.contains("properties")) {
     if (!schema["properties"].is_object()) return schema_error(path, "properties must be an object");
     if (schema["properties"].size() * kPropertyRules > limits_.nodes / 2) return too_large(path);
-    for (const auto& [name, value] : schema["properties"].items()) MAKAR_CHECK_OK(add(name, value));
+    for (const auto& [name, value] : schema["properties"].items()) MAKAR_RETURN_IF_ERROR(add(name, value));
   }
   const bool allows_others = schema.contains("additionalProperties") ? schema["additionalProperties"] != false
                                                                      : !schema.contains("properties");
   const Json& others = schema.contains("additionalProperties") ? schema["additionalProperties"] : kAny;
   if (!required.empty() && !allows_others) return choice({});  // required but not allowed
-  for (const std::string& name : std::set<std::string>(required)) MAKAR_CHECK_OK(add(name, others));
+  for (const std::string& name : std::set<std::string>(required)) MAKAR_RETURN_IF_ERROR(add(name, others));
 
   ExprPtr extra;  // an additional property
   if (allows_others) {

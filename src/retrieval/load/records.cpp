@@ -103,7 +103,7 @@ Status load_table(std::string bytes, bool tabs, const std::string& place, const 
       bad.add(document.error().place, document.error().message);
       continue;
     }
-    MAKAR_CHECK_OK(sink(std::move(*document)));
+    MAKAR_RETURN_IF_ERROR(sink(std::move(*document)));
   }
 }
 
@@ -129,7 +129,7 @@ Status load_jsonl(std::string bytes, const std::string& place, const SourceOptio
       bad.add(document.error().place, document.error().message);
       continue;
     }
-    MAKAR_CHECK_OK(sink(std::move(*document)));
+    MAKAR_RETURN_IF_ERROR(sink(std::move(*document)));
   }
 }
 
@@ -144,7 +144,7 @@ Status load_cranfield(std::string bytes, const std::string& place, const Documen
     if (document.text.empty()) {
       bad.add(place, "document " + quote(document.name) + " has no text");
     } else {
-      MAKAR_CHECK_OK(sink(std::move(document)));
+      MAKAR_RETURN_IF_ERROR(sink(std::move(document)));
     }
     document = {};
     return Done{};
@@ -153,7 +153,7 @@ Status load_cranfield(std::string bytes, const std::string& place, const Documen
     MAKAR_TRY(const bool found, lines.next(line));
     if (!found) break;
     if (line.text.starts_with(".I ")) {
-      MAKAR_CHECK_OK(finish());
+      MAKAR_RETURN_IF_ERROR(finish());
       document.name = line.text.substr(3, kMaxNameBytes);
       field = 0;
     } else if (line.text.size() == 2 && line.text[0] == '.' && line.text[1] >= 'A' && line.text[1] <= 'Z') {

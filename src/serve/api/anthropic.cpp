@@ -175,7 +175,7 @@ Result<Json> as_openai(const Json& body) {
     if (!m.is_object() || !m.contains("role") || !m.contains("content") ||
         (m["role"] != Json("user") && m["role"] != Json("assistant") && m["role"] != Json("system")))
       return error_at(where, "expected {{\"role\": \"user\", \"assistant\" or \"system\", \"content\"}}");
-    MAKAR_CHECK_OK(read_blocks(m, where, messages));
+    MAKAR_RETURN_IF_ERROR(read_blocks(m, where, messages));
   }
   out["continue_final_message"] = messages.back()["role"] == "assistant";
   out["messages"] = std::move(messages);

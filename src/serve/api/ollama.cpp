@@ -93,7 +93,7 @@ Result<GenerationRequest> read_ollama_chat(const Json& body, const RequestContex
     for (size_t i = 0; i < openai_body["messages"].size(); ++i) {
       Json& message = openai_body["messages"][i];
       if (message.is_object() && !message.contains("content")) message["content"] = "";
-      MAKAR_CHECK_OK(add_ollama_images(message, fmt::format("messages[{}].", i)));
+      MAKAR_RETURN_IF_ERROR(add_ollama_images(message, fmt::format("messages[{}].", i)));
     }
   if (body.contains("think")) openai_body["chat_template_kwargs"] = {{"enable_thinking", body["think"]}};
   MAKAR_TRY(GenerationRequest request, read_chat_completion(openai_body, context));
@@ -118,7 +118,7 @@ Result<GenerationRequest> read_ollama_generate(const Json& body, const RequestCo
     if (!system.empty()) openai_body["messages"].push_back({{"role", "system"}, {"content", system}});
     Json message = {{"role", "user"}, {"content", prompt}};
     if (body.contains("images")) message["images"] = body["images"];
-    MAKAR_CHECK_OK(add_ollama_images(message, ""));
+    MAKAR_RETURN_IF_ERROR(add_ollama_images(message, ""));
     openai_body["messages"].push_back(std::move(message));
     return read_chat_completion(openai_body, context);
   };

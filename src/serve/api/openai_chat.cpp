@@ -124,8 +124,8 @@ Result<GenerationRequest> read_chat_completion(const Json& body, const RequestCo
   if (chat.continue_final_message && chat.messages.back()["role"] != "assistant")
     return error_at("continue_final_message", "the last message must be the assistant's");
   request.chat = std::move(chat);
-  MAKAR_CHECK_OK(read_format(body, request));
-  MAKAR_CHECK_OK(read_generation_options(body, request));
+  MAKAR_RETURN_IF_ERROR(read_format(body, request));
+  MAKAR_RETURN_IF_ERROR(read_generation_options(body, request));
   request.formatter = std::make_unique<ChatFormatter>(context, include_usage, logprobs);
   return request;
 }

@@ -108,8 +108,8 @@ Result<GenerationRequest> read_completion(const Json& body, const RequestContext
   if (request.suffix && request.echo) return error_at("echo", "cannot be combined with suffix");
   MAKAR_TRY(request.options.logprobs, integer_field(body, "logprobs", 0, 20, -1));
   MAKAR_TRY(request.prompts, read_prompts(body));
-  MAKAR_CHECK_OK(read_format(body, request));
-  MAKAR_CHECK_OK(read_generation_options(body, request));
+  MAKAR_RETURN_IF_ERROR(read_format(body, request));
+  MAKAR_RETURN_IF_ERROR(read_generation_options(body, request));
   if (static_cast<int64_t>(request.prompts.size()) * request.options.answers >
       static_cast<int64_t>(kMaxPrompts))
     return error_at("n", "{} prompts with {} answers each exceed the limit of {} answers",

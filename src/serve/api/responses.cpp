@@ -178,7 +178,7 @@ Result<GenerationRequest> read_response(const Json& body, const RequestContext& 
       "text",    "include",      "response_format", "stream_options", "previous_response_id",
       "n",       "best_of",      "logprobs",        "top_logprobs",   "continue_final_message",
       "metadata"};
-  MAKAR_CHECK_OK(check_unsupported(body));
+  MAKAR_RETURN_IF_ERROR(check_unsupported(body));
   MAKAR_TRY(const bool store, flag_field(body, "store", true));
   MAKAR_TRY(const std::string instructions, text_field(body, "instructions"));
   MAKAR_TRY(const std::string previous, text_field(body, "previous_response_id"));
@@ -192,15 +192,16 @@ Result<GenerationRequest> read_response(const Json& body, const RequestContext& 
     if (!context.responses)
       return unsupported("previous_response_id", "this server does not store responses");
     MAKAR_TRY(const Json earlier_items, context.responses->conversation(context.owner, previous));
-    for (const Json& item : earlier_items) MAKAR_CHECK_OK(read_item(item, "previous_response_id", messages));
+    for (const Json& item : earlier_items)
+      MAKAR_RETURN_IF_ERROR(read_item(item, "previous_response_id", messages));
   }
   for (size_t i = 0; i < input.size(); ++i)
-    MAKAR_CHECK_OK(read_item(input[i], fmt::format("input[{}]", i), messages));
+    MAKAR_RETURN_IF_ERROR(read_item(input[i], fmt::format("input[{}]", i), messages));
   if (messages.empty()) return error_at("input", "contains no message");
   chat_body["messages"] = std::move(messages);
-  MAKAR_CHECK_OK(convert_tools(body, chat_body));
-  MAKAR_CHECK_OK(read_text_format(body, chat_body));
-  MAKAR_CHECK_OK(read_include(body, chat_body));
+  MAKAR_RETURN_IF_ERROR(convert_tools(body, chat_body));
+  MAKAR_RETURN_IF_ERROR(read_text_format(body, chat_body));
+  MAKAR_RETURN_IF_ERROR(read_include(body, chat_body));
   auto request = read_chat_completion(chat_body, context);
   if (!request.ok()) {
     const Error& e = request.error();

@@ -44,7 +44,7 @@ Result<Json> BatchRecords::create(const std::string& owner, const Json& body) {
     if (static_cast<size_t>(unfinished) >= kMaxUnfinishedBatches)
       return error_of(Error::Kind::kLimit, "memory", "{} batches are unfinished; try again later",
                       unfinished);
-    MAKAR_CHECK_OK(save(record));
+    MAKAR_RETURN_IF_ERROR(save(record));
     records_[batch["id"].get<std::string>()] = std::move(record);
     drop_old(owner);
   }
@@ -64,7 +64,7 @@ Result<Json> BatchRecords::cancel(const std::string& owner, const std::string& i
   if (is_over(batch))
     return error_at("batch_id", "the batch is {} already", batch["status"].get<std::string>());
   if (batch["status"] != "cancelling")
-    MAKAR_CHECK_OK(change(id, {{"status", "cancelling"}, {"cancelling_at", std::time(nullptr)}}));
+    MAKAR_RETURN_IF_ERROR(change(id, {{"status", "cancelling"}, {"cancelling_at", std::time(nullptr)}}));
   return find(owner, id);
 }
 

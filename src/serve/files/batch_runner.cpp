@@ -70,7 +70,7 @@ void BatchRunner::work(const BatchRecord& record) {
   Work work;
   work.id = record.batch["id"], work.record = record;
   const auto run_lines = [&]() -> Status {
-    MAKAR_CHECK_OK(begin(work));
+    MAKAR_RETURN_IF_ERROR(begin(work));
     for (;;) {
       MAKAR_TRY(const Json batch, records_.find(work.record.owner, work.id));
       if (stopping_ || is_over(batch)) return cancel_lines(work), Done{};
@@ -81,7 +81,7 @@ void BatchRunner::work(const BatchRecord& record) {
       if (turn_over && work.in_flight.empty() && !work.todo.empty())
         return Done{};  // resumes in the owner's next turn
       if (!turn_over) send_lines(work);
-      MAKAR_CHECK_OK(take_answers(work));
+      MAKAR_RETURN_IF_ERROR(take_answers(work));
       if (work.todo.empty() && work.in_flight.empty()) return finish(work, "completed");
     }
   };
@@ -123,12 +123,12 @@ Status BatchRunner::begin(Work& work) {
       MAKAR_TRY(const std::string finished_path, files_.path(work.record.owner, id));
       return recover_answers(finished_path, ids);
     }
-    MAKAR_CHECK_OK(recover_answers(files_.part_path(id), ids));
+    MAKAR_RETURN_IF_ERROR(recover_answers(files_.part_path(id), ids));
     MAKAR_TRY(file, LineFile::open(files_.part_path(id)));
     return Done{};
   };
-  MAKAR_CHECK_OK(open(work.record.output_id, completed, work.output));
-  MAKAR_CHECK_OK(open(work.record.error_id, failed, work.errors));
+  MAKAR_RETURN_IF_ERROR(open(work.record.output_id, completed, work.output));
+  MAKAR_RETURN_IF_ERROR(open(work.record.error_id, failed, work.errors));
   work.completed = static_cast<int64_t>(completed.size()), work.failed = static_cast<int64_t>(failed.size());
   for (size_t i = 0; i < work.input.lines.size(); ++i) {
     const std::string& id = work.input.lines[i].custom_id;
@@ -181,14 +181,14 @@ Status BatchRunner::take_answers(Work& work) {
     const std::string text =
         batch_answer(work.input.lines[answer.line].custom_id, answer.status == 0 ? 500 : answer.status,
                      answer.status == 0 ? error_body(Dialect::kOpenAi, dropped) : answer.body);
-    MAKAR_CHECK_OK((success ? work.output : work.errors)->append(text));
+    MAKAR_RETURN_IF_ERROR((success ? work.output : work.errors)->append(text));
     ++(success ? work.completed : work.failed);
     (success ? to_output : to_errors) = true;
   }
   if (answers.empty()) return Done{};
   // Sync before counting: a counted answer survives a crash of the machine.
-  if (to_output) MAKAR_CHECK_OK(work.output->sync());
-  if (to_errors) MAKAR_CHECK_OK(work.errors->sync());
+  if (to_output) MAKAR_RETURN_IF_ERROR(work.output->sync());
+  if (to_errors) MAKAR_RETURN_IF_ERROR(work.errors->sync());
   records_.change_in_memory(work.id, {{"request_counts", counts(work)}});
   return Done{};
 }
@@ -208,20 +208,22 @@ Status BatchRunner::finish(Work& work, const char* status) {
     const ApiError expired_error{408, "the batch expired before this request started", "timeout_error",
                                  std::nullopt, "batch_expired"};
     for (const size_t line : work.todo) {
-      MAKAR_CHECK_OK(work.errors->append(batch_answer(work.input.lines[line].custom_id, expired_error.status,
-                                                      error_body(Dialect::kOpenAi, expired_error))));
+      MAKAR_RETURN_IF_ERROR(
+          work.errors->append(batch_answer(work.input.lines[line].custom_id, expired_error.status,
+                                           error_body(Dialect::kOpenAi, expired_error))));
       ++work.failed;
     }
   }
-  MAKAR_CHECK_OK(records_.change(work.id, {{"finalizing_at", now()}}));
+  MAKAR_RETURN_IF_ERROR(records_.change(work.id, {{"finalizing_at", now()}}));
   const auto adopt = [&](const std::string& id, std::optional<LineFile>& file, int64_t lines,
                          const char* what) -> Result<Json> {
     if (file) {
-      MAKAR_CHECK_OK(file->sync());
+      MAKAR_RETURN_IF_ERROR(file->sync());
       file.reset();
     }
     if (lines == 0) return ::unlink(files_.part_path(id).c_str()), Json();
-    MAKAR_CHECK_OK(files_.adopt(work.record.owner, id, work.id + "_" + what + ".jsonl", "batch_output"));
+    MAKAR_RETURN_IF_ERROR(
+        files_.adopt(work.record.owner, id, work.id + "_" + what + ".jsonl", "batch_output"));
     return Json(id);
   };
   MAKAR_TRY(const Json output, adopt(work.record.output_id, work.output, work.completed, "output"));

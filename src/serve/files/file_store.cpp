@@ -60,8 +60,8 @@ Json without_owner(Json metadata) {
 Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& folder, FileLimits limits) {
   std::unique_ptr<FileStore> store(new FileStore(folder, limits));
   if (!path_exists(folder)) return store;
-  MAKAR_CHECK_OK(store->lock());
-  MAKAR_CHECK_OK(store->load());
+  MAKAR_RETURN_IF_ERROR(store->lock());
+  MAKAR_RETURN_IF_ERROR(store->load());
   return store;
 }
 
@@ -100,16 +100,16 @@ Status FileStore::load() {
 Status FileStore::prepare() {
   const std::lock_guard guard(mutex_);
   if (lock_ >= 0) return Done{};
-  MAKAR_CHECK_OK(make_folder(folder_));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder_));
   if (::chmod(folder_.c_str(), 0700) != 0) return io_error(folder_, "set permissions");
-  MAKAR_CHECK_OK(lock());
+  MAKAR_RETURN_IF_ERROR(lock());
   return load();
 }
 
 // Adds a file; `write_data` writes its bytes.
 Status FileStore::insert(Json metadata, const std::function<Status()>& write_data) {
   const std::string id = metadata["id"];
-  MAKAR_CHECK_OK(write_file(metadata_path(id), dump(metadata)));
+  MAKAR_RETURN_IF_ERROR(write_file(metadata_path(id), dump(metadata)));
   if (const Status written = write_data(); !written.ok()) {
     ::unlink(metadata_path(id).c_str());
     return written.error();
@@ -125,7 +125,7 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
   if (bytes.size() > limits_.bytes)
     return error_of(Error::Kind::kLimit, "file", "has {} bytes; the limit is {}", bytes.size(),
                     limits_.bytes);
-  MAKAR_CHECK_OK(prepare());
+  MAKAR_RETURN_IF_ERROR(prepare());
   const std::string id = new_id();
   {
     const std::lock_guard guard(mutex_);
@@ -140,8 +140,8 @@ Result<Json> FileStore::add(const std::string& owner, const std::string& filenam
     if (files_.size() >= limits_.files || bytes_ + bytes.size() > limits_.total_bytes)
       return error_of(Error::Kind::kLimit, "file",
                       "the server stores {} files of {} bytes and accepts no more", files_.size(), bytes_);
-    MAKAR_CHECK_OK(insert(metadata_of(owner, id, name, purpose, bytes.size()),
-                          [&] { return write_file(data_path(id), bytes); }));
+    MAKAR_RETURN_IF_ERROR(insert(metadata_of(owner, id, name, purpose, bytes.size()),
+                                 [&] { return write_file(data_path(id), bytes); }));
   }
   return find(owner, id);
 }

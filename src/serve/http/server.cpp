@@ -223,7 +223,7 @@ class BeastServer : public HttpServer {
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(HttpHandler& handler, const HttpOptions& options) {
   auto server = std::make_unique<BeastServer>(handler, options);
-  MAKAR_CHECK_OK(server->open());
+  MAKAR_RETURN_IF_ERROR(server->open());
   return std::unique_ptr<HttpServer>(std::move(server));
 }
 

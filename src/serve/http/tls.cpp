@@ -119,7 +119,7 @@ class OpenSslTls : public Tls {
 
 Result<std::unique_ptr<Tls>> Tls::load(const std::string& certificate, const std::string& key) {
   auto tls = std::make_unique<OpenSslTls>();
-  MAKAR_CHECK_OK(tls->load_files(certificate, key));
+  MAKAR_RETURN_IF_ERROR(tls->load_files(certificate, key));
   return std::unique_ptr<Tls>(std::move(tls));
 }
 

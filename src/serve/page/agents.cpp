@@ -119,7 +119,7 @@ Status answer_agent(const std::string& folder, const std::string& name, int64_t 
   const std::string path = fmt::format("{}/{}.answer-{}.json", folder, name, number);
   const std::string text = dump(reply) + "\n";
   const std::string part = path + ".part";
-  MAKAR_CHECK_OK(write_file(part, text));
+  MAKAR_RETURN_IF_ERROR(write_file(part, text));
   const bool created = ::link(part.c_str(), path.c_str()) == 0;
   ::unlink(part.c_str());
   if (!created)

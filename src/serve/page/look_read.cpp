@@ -82,7 +82,7 @@ Result<LookRequest> read_look(const Json& body) {
   MAKAR_TRY(request.special, flag_field(body, "parse_special"));
   MAKAR_TRY(request.of, text_field(body, "attention_of"));
   MAKAR_TRY(request.top, integer_field(body, "top", 1, kMaxLookTop, 1024));
-  MAKAR_CHECK_OK(read_what(body, request));
+  MAKAR_RETURN_IF_ERROR(read_what(body, request));
   if (body.contains("messages")) {
     if (body.contains("prompt")) return error_at("prompt", "set either prompt or messages, not both");
     ChatInput chat;
@@ -135,9 +135,9 @@ Status prepare_look(LookRequest& request, const ServedModel& model) {
     ids.insert(ids.end(), encoding.ids.begin(), encoding.ids.end());
   }
   if (request.source.empty()) return error_at(place, "has no tokens");
-  MAKAR_CHECK_OK(check_ids(request.source, model, place));
-  MAKAR_CHECK_OK(check_ids(request.target, model, "completion"));
-  if (request.attention) MAKAR_CHECK_OK(check_attention(request, spec));
+  MAKAR_RETURN_IF_ERROR(check_ids(request.source, model, place));
+  MAKAR_RETURN_IF_ERROR(check_ids(request.target, model, "completion"));
+  if (request.attention) MAKAR_RETURN_IF_ERROR(check_attention(request, spec));
   return Done{};
 }
 

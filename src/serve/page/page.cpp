@@ -92,7 +92,7 @@ Result<Json> prefer(Store& store, const std::string& owner, const Json& body) {
     if (!id.is_number_integer()) return error_at("rejected", "expected message ids");
     rejected.push_back(id.get<int64_t>());
   }
-  MAKAR_CHECK_OK(store.prefer(owner, chosen, rejected));
+  MAKAR_RETURN_IF_ERROR(store.prefer(owner, chosen, rejected));
   return kOk;
 }
 
@@ -105,7 +105,7 @@ Status change_message(Store& store, const std::string& owner, int64_t id, const 
   if (body.contains("meta")) {
     MAKAR_TRY(change.meta, object_field(body, "meta"));
   }
-  if (change.content || change.meta) MAKAR_CHECK_OK(store.edit(owner, id, change));
+  if (change.content || change.meta) MAKAR_RETURN_IF_ERROR(store.edit(owner, id, change));
   if (!body.contains("rating")) {
     if (change.content || change.meta) return Done{};
     return error_at("rating", "is missing; set rating, content or meta");
@@ -166,13 +166,13 @@ Result<Json> Page::conversations(const HttpRequest& request, const std::string& 
   }
   if (path.size() != 2) return unknown_route(request);
   if (request.method == "DELETE") {
-    MAKAR_CHECK_OK(store->remove(owner, id));
+    MAKAR_RETURN_IF_ERROR(store->remove(owner, id));
     return kOk;
   }
   if (!post) return store->conversation(owner, id);
   MAKAR_TRY(const Json fields, body());
   MAKAR_TRY(const ConversationChange change, read_change(fields));
-  MAKAR_CHECK_OK(store->change(owner, id, change));
+  MAKAR_RETURN_IF_ERROR(store->change(owner, id, change));
   return kOk;
 }
 
@@ -195,7 +195,7 @@ Result<HttpResponse> Page::rate(const HttpRequest& request, const std::vector<st
   }
   if (path.size() == 2 && post) {
     MAKAR_TRY(Json body, read_body(request.body));
-    MAKAR_CHECK_OK(ratings_.add(path[1], std::move(body)));
+    MAKAR_RETURN_IF_ERROR(ratings_.add(path[1], std::move(body)));
     return json_response(kOk);
   }
   if (path.size() == 3 && path[2] == "next" && post) {
@@ -229,7 +229,7 @@ Result<HttpResponse> Page::agents(const HttpRequest& request, const std::vector<
   if (path.size() == 3 && path[2] == "answers" && post) {
     MAKAR_TRY(const Json body, read_body(request.body));
     MAKAR_TRY(const int64_t number, integer_field(body, "number", 1, kMaxId, 0));
-    MAKAR_CHECK_OK(answer_agent(options_.agents, path[1], number, body));
+    MAKAR_RETURN_IF_ERROR(answer_agent(options_.agents, path[1], number, body));
     return json_response(kOk);
   }
   return unknown_route(request);
@@ -267,7 +267,7 @@ Result<HttpResponse> Page::message(const HttpRequest& request, const std::string
     return json_response(new_leaf);
   }
   MAKAR_TRY(const Json body, read_body(request.body));
-  MAKAR_CHECK_OK(change_message(*store, owner, id, body));
+  MAKAR_RETURN_IF_ERROR(change_message(*store, owner, id, body));
   return json_response(kOk);
 }
 

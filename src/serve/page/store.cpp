@@ -54,10 +54,10 @@ Json object_of(const std::string& text) {
 }
 
 Status check_change(const ConversationChange& c) {
-  if (c.title) MAKAR_CHECK_OK(Store::check_size("title", c.title->size(), Store::kMaxTitleBytes));
-  if (c.system) MAKAR_CHECK_OK(Store::check_size("system", c.system->size(), Store::kMaxSystemBytes));
+  if (c.title) MAKAR_RETURN_IF_ERROR(Store::check_size("title", c.title->size(), Store::kMaxTitleBytes));
+  if (c.system) MAKAR_RETURN_IF_ERROR(Store::check_size("system", c.system->size(), Store::kMaxSystemBytes));
   if (c.settings)
-    MAKAR_CHECK_OK(Store::check_size("settings", dump(*c.settings).size(), Store::kMaxSettingsBytes));
+    MAKAR_RETURN_IF_ERROR(Store::check_size("settings", dump(*c.settings).size(), Store::kMaxSettingsBytes));
   return Done{};
 }
 
@@ -76,24 +76,24 @@ Status Store::check_size(const char* field, size_t bytes, size_t max) {
 
 Result<std::unique_ptr<Store>> Store::open(const std::string& path) {
   const auto folder = std::filesystem::path(path).parent_path();
-  if (!folder.empty()) MAKAR_CHECK_OK(make_folder(folder.string()));
+  if (!folder.empty()) MAKAR_RETURN_IF_ERROR(make_folder(folder.string()));
   // Create the file readable only by its owner; SQLite copies its mode to the other files.
   const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (file < 0) return io_error(path, "open");
   ::close(file);
   MAKAR_TRY(Database database, Database::open(path));
   std::unique_ptr<Store> store(new Store(std::move(database)));
-  MAKAR_CHECK_OK(store->prepare());
+  MAKAR_RETURN_IF_ERROR(store->prepare());
   return store;
 }
 
 Status Store::prepare() {
   Database::Transaction transaction(database_);
-  MAKAR_CHECK_OK(transaction.begin());
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
   MAKAR_TRY(const auto version, database_.rows("PRAGMA user_version"));
   const int64_t stored_version = sql_number(version.at(0).at(0));
-  if (stored_version == 0) MAKAR_CHECK_OK(database_.script(kTables));
-  if (stored_version <= 1) MAKAR_CHECK_OK(database_.script(kToSchema2));
+  if (stored_version == 0) MAKAR_RETURN_IF_ERROR(database_.script(kTables));
+  if (stored_version <= 1) MAKAR_RETURN_IF_ERROR(database_.script(kToSchema2));
   if (stored_version > kSchemaVersion)
     return error_of(Error::Kind::kUnsupported, "store",
                     "was written by a newer makar (schema version {}); update makar or use another file",
@@ -119,13 +119,13 @@ Result<Json> Store::list(const std::string& owner) {
 }
 
 Result<Json> Store::create(const std::string& owner, const ConversationChange& fields) {
-  MAKAR_CHECK_OK(check_change(fields));
+  MAKAR_RETURN_IF_ERROR(check_change(fields));
   const std::lock_guard lock(mutex_);
   MAKAR_TRY(const auto count, database_.rows("SELECT count(*) FROM conversations WHERE owner = ?", {owner}));
   if (sql_number(count.at(0).at(0)) >= kMaxConversations)
     return error_of(Error::Kind::kLimit, "conversations", "there are {} already; delete some",
                     kMaxConversations);
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       database_.run("INSERT INTO conversations(owner, title, system, settings, leaf, created, updated) "
                     "VALUES(?,?,?,?,0,?,?)",
                     {owner, fields.title.value_or(""), fields.system.value_or(""),
@@ -190,43 +190,43 @@ Status Store::check_conversation(const std::string& owner, int64_t id) const {
 }
 
 Status Store::change(const std::string& owner, int64_t id, const ConversationChange& c) {
-  MAKAR_CHECK_OK(check_change(c));
+  MAKAR_RETURN_IF_ERROR(check_change(c));
   const std::lock_guard lock(mutex_);
   Database::Transaction transaction(database_);
-  MAKAR_CHECK_OK(transaction.begin());
-  MAKAR_CHECK_OK(check_conversation(owner, id));
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
+  MAKAR_RETURN_IF_ERROR(check_conversation(owner, id));
   const auto set = [&](const char* sql, SqlValue value) {
     return database_.run(sql, {std::move(value), id});
   };
-  if (c.title) MAKAR_CHECK_OK(set("UPDATE conversations SET title = ? WHERE id = ?", *c.title));
-  if (c.system) MAKAR_CHECK_OK(set("UPDATE conversations SET system = ? WHERE id = ?", *c.system));
+  if (c.title) MAKAR_RETURN_IF_ERROR(set("UPDATE conversations SET title = ? WHERE id = ?", *c.title));
+  if (c.system) MAKAR_RETURN_IF_ERROR(set("UPDATE conversations SET system = ? WHERE id = ?", *c.system));
   if (c.settings)
-    MAKAR_CHECK_OK(set("UPDATE conversations SET settings = ? WHERE id = ?", dump(*c.settings)));
+    MAKAR_RETURN_IF_ERROR(set("UPDATE conversations SET settings = ? WHERE id = ?", dump(*c.settings)));
   if (c.leaf) {
-    if (*c.leaf != 0) MAKAR_CHECK_OK(check_message(*c.leaf, id));
-    MAKAR_CHECK_OK(set("UPDATE conversations SET leaf = ? WHERE id = ?", *c.leaf));
+    if (*c.leaf != 0) MAKAR_RETURN_IF_ERROR(check_message(*c.leaf, id));
+    MAKAR_RETURN_IF_ERROR(set("UPDATE conversations SET leaf = ? WHERE id = ?", *c.leaf));
   }
   return transaction.commit();
 }
 
 Status Store::remove(const std::string& owner, int64_t id) {
   const std::lock_guard lock(mutex_);
-  MAKAR_CHECK_OK(database_.run("DELETE FROM conversations WHERE id = ? AND owner = ?", {id, owner}));
+  MAKAR_RETURN_IF_ERROR(database_.run("DELETE FROM conversations WHERE id = ? AND owner = ?", {id, owner}));
   if (database_.changed() == 0) return not_found("conversation", id);
   return Done{};
 }
 
 Result<Json> Store::add(const std::string& owner, int64_t conversation, const NewMessage& m) {
   const std::string meta = dump(m.meta);
-  MAKAR_CHECK_OK(check_size("content", m.content.size(), kMaxContentBytes));
-  MAKAR_CHECK_OK(check_size("meta", meta.size(), kMaxMetaBytes));
+  MAKAR_RETURN_IF_ERROR(check_size("content", m.content.size(), kMaxContentBytes));
+  MAKAR_RETURN_IF_ERROR(check_size("meta", meta.size(), kMaxMetaBytes));
   if (m.role != "user" && m.role != "assistant")
     return error_at("role", "expected user or assistant, found {}", quote(m.role));
   const std::lock_guard lock(mutex_);
   Database::Transaction transaction(database_);
-  MAKAR_CHECK_OK(transaction.begin());
-  MAKAR_CHECK_OK(check_conversation(owner, conversation));
-  if (m.parent != 0) MAKAR_CHECK_OK(check_message(m.parent, conversation));
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
+  MAKAR_RETURN_IF_ERROR(check_conversation(owner, conversation));
+  if (m.parent != 0) MAKAR_RETURN_IF_ERROR(check_message(m.parent, conversation));
   MAKAR_TRY(const auto sums, database_.rows("SELECT (SELECT count(*) FROM messages WHERE conversation = ?1), "
                                             "(SELECT bytes FROM conversations WHERE id = ?1), "
                                             "(SELECT sum(bytes) FROM conversations WHERE owner = ?2)",
@@ -236,25 +236,26 @@ Result<Json> Store::add(const std::string& owner, int64_t conversation, const Ne
   const auto added_bytes = static_cast<int64_t>(m.content.size() + meta.size());
   if (count >= kMaxMessagesPerConversation)
     return error_of(Error::Kind::kLimit, "conversation", "has {} messages; begin a new one", count);
-  MAKAR_CHECK_OK(check_size("conversation", static_cast<size_t>(bytes + added_bytes), kMaxConversationBytes));
+  MAKAR_RETURN_IF_ERROR(
+      check_size("conversation", static_cast<size_t>(bytes + added_bytes), kMaxConversationBytes));
   if (owner_bytes + added_bytes > kMaxOwnerBytes)
     return error_of(Error::Kind::kLimit, "conversations", "have {} bytes; the limit is {}: delete some",
                     owner_bytes, kMaxOwnerBytes);
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       database_.run("INSERT INTO messages(conversation, parent, role, content, meta, rating, created) "
                     "VALUES(?,?,?,?,?,0,?)",
                     {conversation, m.parent, m.role, m.content, meta, now()}));
   const int64_t id = database_.last_id();
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       database_.run("UPDATE conversations SET leaf = ?, updated = ?, bytes = bytes + ? WHERE id = ?",
                     {id, now(), added_bytes, conversation}));
-  MAKAR_CHECK_OK(transaction.commit());
+  MAKAR_RETURN_IF_ERROR(transaction.commit());
   return Json{{"id", id}, {"parent", m.parent}, {"created", now()}};
 }
 
 Status Store::rate(const std::string& owner, int64_t message, int64_t rating) {
   const std::lock_guard lock(mutex_);
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       database_.run("UPDATE messages SET rating = ? WHERE id = ? AND role = 'assistant' AND conversation IN "
                     "(SELECT id FROM conversations WHERE owner = ?)",
                     {rating, message, owner}));

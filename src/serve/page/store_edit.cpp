@@ -34,11 +34,11 @@ std::string like_pattern(const std::string& text) {
 
 Status Store::edit(const std::string& owner, int64_t message, const MessageChange& change) {
   const std::string meta = change.meta ? dump(*change.meta) : "";
-  if (change.content) MAKAR_CHECK_OK(check_size("content", change.content->size(), kMaxContentBytes));
-  MAKAR_CHECK_OK(check_size("meta", meta.size(), kMaxMetaBytes));
+  if (change.content) MAKAR_RETURN_IF_ERROR(check_size("content", change.content->size(), kMaxContentBytes));
+  MAKAR_RETURN_IF_ERROR(check_size("meta", meta.size(), kMaxMetaBytes));
   const std::lock_guard lock(mutex_);
   Database::Transaction transaction(database_);
-  MAKAR_CHECK_OK(transaction.begin());
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
   MAKAR_TRY(const auto found,
             database_.rows("SELECT conversation FROM messages WHERE id = ? AND conversation IN (" +
                                std::string(kOwnedConversations) + ")",
@@ -46,12 +46,13 @@ Status Store::edit(const std::string& owner, int64_t message, const MessageChang
   if (found.empty()) return no_message(message);
   const SqlValue conversation = found[0][0];
   if (change.content)
-    MAKAR_CHECK_OK(database_.run("UPDATE messages SET content = ? WHERE id = ?", {*change.content, message}));
+    MAKAR_RETURN_IF_ERROR(
+        database_.run("UPDATE messages SET content = ? WHERE id = ?", {*change.content, message}));
   if (change.meta)
-    MAKAR_CHECK_OK(database_.run("UPDATE messages SET meta = ? WHERE id = ?", {meta, message}));
-  MAKAR_CHECK_OK(database_.run(kRecountBytes, {conversation}));
+    MAKAR_RETURN_IF_ERROR(database_.run("UPDATE messages SET meta = ? WHERE id = ?", {meta, message}));
+  MAKAR_RETURN_IF_ERROR(database_.run(kRecountBytes, {conversation}));
   MAKAR_TRY(const auto bytes, database_.rows("SELECT bytes FROM conversations WHERE id = ?", {conversation}));
-  MAKAR_CHECK_OK(
+  MAKAR_RETURN_IF_ERROR(
       check_size("conversation", static_cast<size_t>(sql_number(bytes.at(0).at(0))), kMaxConversationBytes));
   return transaction.commit();
 }
@@ -59,7 +60,7 @@ Status Store::edit(const std::string& owner, int64_t message, const MessageChang
 Result<Json> Store::remove_message(const std::string& owner, int64_t message) {
   const std::lock_guard lock(mutex_);
   Database::Transaction transaction(database_);
-  MAKAR_CHECK_OK(transaction.begin());
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
   MAKAR_TRY(const auto found,
             database_.rows("SELECT c.id, c.leaf, m.parent FROM messages m JOIN conversations c "
                            "ON c.id = m.conversation WHERE m.id = ? AND c.owner = ?",
@@ -79,7 +80,8 @@ Result<Json> Store::remove_message(const std::string& owner, int64_t message) {
     else
       newest_below[parent] = id;
   }
-  for (const int64_t id : removed) MAKAR_CHECK_OK(database_.run("DELETE FROM messages WHERE id = ?", {id}));
+  for (const int64_t id : removed)
+    MAKAR_RETURN_IF_ERROR(database_.run("DELETE FROM messages WHERE id = ?", {id}));
   // If the displayed leaf was removed, follow the newest remaining messages below the parent.
   int64_t leaf = sql_number(found[0][1]);
   if (removed.contains(leaf)) {
@@ -87,14 +89,15 @@ Result<Json> Store::remove_message(const std::string& owner, int64_t message) {
     for (auto it = newest_below.find(leaf); it != newest_below.end(); it = newest_below.find(leaf))
       leaf = it->second;
   }
-  MAKAR_CHECK_OK(database_.run("UPDATE conversations SET leaf = ? WHERE id = ?", {leaf, conversation}));
-  MAKAR_CHECK_OK(database_.run(kRecountBytes, {conversation}));
-  MAKAR_CHECK_OK(transaction.commit());
+  MAKAR_RETURN_IF_ERROR(
+      database_.run("UPDATE conversations SET leaf = ? WHERE id = ?", {leaf, conversation}));
+  MAKAR_RETURN_IF_ERROR(database_.run(kRecountBytes, {conversation}));
+  MAKAR_RETURN_IF_ERROR(transaction.commit());
   return Json{{"leaf", leaf}};
 }
 
 Result<Json> Store::search(const std::string& owner, const std::string& text) {
-  MAKAR_CHECK_OK(check_size("text", text.size(), kMaxSearchBytes));
+  MAKAR_RETURN_IF_ERROR(check_size("text", text.size(), kMaxSearchBytes));
   const auto locked_rows = [&](const std::string& sql, const SqlRow& values) {
     const std::lock_guard lock(mutex_);
     return database_.rows(sql, values);

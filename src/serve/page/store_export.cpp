@@ -11,7 +11,7 @@ namespace makar {
 Status Store::prefer(const std::string& owner, int64_t chosen, const std::vector<int64_t>& rejected) {
   const std::lock_guard lock(mutex_);
   Database::Transaction transaction(database_);
-  MAKAR_CHECK_OK(transaction.begin());
+  MAKAR_RETURN_IF_ERROR(transaction.begin());
   for (const int64_t other : rejected) {
     MAKAR_TRY(
         const auto pair,
@@ -23,9 +23,9 @@ Status Store::prefer(const std::string& owner, int64_t chosen, const std::vector
     if (pair.empty())
       return error_at("rejected", "{} and {} are not two answers to the same message", chosen, other);
     // A new choice replaces the opposite one.
-    MAKAR_CHECK_OK(
+    MAKAR_RETURN_IF_ERROR(
         database_.run("DELETE FROM preferences WHERE chosen = ? AND rejected = ?", {other, chosen}));
-    MAKAR_CHECK_OK(
+    MAKAR_RETURN_IF_ERROR(
         database_.run("INSERT OR REPLACE INTO preferences(chosen, rejected, created) VALUES(?,?,?)",
                       {chosen, other, static_cast<int64_t>(std::time(nullptr))}));
   }

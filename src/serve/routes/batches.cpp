@@ -7,7 +7,7 @@ namespace makar::routes {
 
 void create_batch(ServeContext& server, Call& call) {
   const auto created = [&]() -> Result<Json> {
-    MAKAR_CHECK_OK(files_enabled(server.options));
+    MAKAR_RETURN_IF_ERROR(files_enabled(server.options));
     MAKAR_TRY(const Json body, read_body(call.request.body));
     return server.batches->create(call.owner, body);
   }();
@@ -20,7 +20,7 @@ void batches(ServeContext& server, Call& call) {
   const auto [id, subresource] = below(call.request.path, "/v1/batches/");
   const bool cancel = call.request.method == "POST";
   const auto found = [&, id = id, subresource = subresource]() -> Result<Json> {
-    MAKAR_CHECK_OK(files_enabled(server.options));
+    MAKAR_RETURN_IF_ERROR(files_enabled(server.options));
     if (subresource != (cancel ? "cancel" : "")) return no_subresource("a batch");
     if (cancel) return server.batches->cancel(call.owner, id);
     if (!id.empty()) return server.batches->find(call.owner, id);

@@ -58,7 +58,7 @@ Result<std::pair<FormPart, std::string>> read_upload(const HttpRequest& request)
 
 void upload_file(ServeContext& server, Call& call) {
   const auto added = [&]() -> Result<Json> {
-    MAKAR_CHECK_OK(files_enabled(server.options));
+    MAKAR_RETURN_IF_ERROR(files_enabled(server.options));
     MAKAR_TRY(const auto upload, read_upload(call.request));
     return server.options.files->add(call.owner, *upload.first.filename, upload.second, upload.first.data);
   }();
@@ -70,7 +70,7 @@ void upload_file(ServeContext& server, Call& call) {
 void files(ServeContext& server, Call& call) {
   const auto [id, subresource] = below(call.request.path, "/v1/files/");
   const auto found = [&, id = id, subresource = subresource]() -> Result<HttpResponse> {
-    MAKAR_CHECK_OK(files_enabled(server.options));
+    MAKAR_RETURN_IF_ERROR(files_enabled(server.options));
     FileStore& store = *server.options.files;
     Json out;
     if (id.empty() && subresource.empty()) {
@@ -83,7 +83,7 @@ void files(ServeContext& server, Call& call) {
       if (!subresource.empty()) return no_subresource("a file");
       if (server.batches->uses_file(id))
         return error_at("file_id", "a batch reads the file; cancel the batch first");
-      MAKAR_CHECK_OK(store.remove(call.owner, id));
+      MAKAR_RETURN_IF_ERROR(store.remove(call.owner, id));
       out = {{"id", id}, {"object", "file"}, {"deleted", true}};
     } else {
       MAKAR_TRY(out, store.find(call.owner, id));

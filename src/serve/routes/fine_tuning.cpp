@@ -7,7 +7,7 @@ namespace makar::routes {
 namespace {
 
 Status tuning_enabled(const ServeContext& server) {
-  MAKAR_CHECK_OK(files_enabled(server.options));
+  MAKAR_RETURN_IF_ERROR(files_enabled(server.options));
   if (server.tuning) return Done{};
   return error_of(Error::Kind::kUnsupported, "fine_tuning",
                   "the server does not accept fine-tuning jobs; start it with --fine-tuning");
@@ -17,7 +17,7 @@ Status tuning_enabled(const ServeContext& server) {
 
 void create_tuning_job(ServeContext& server, Call& call) {
   const auto created = [&]() -> Result<Json> {
-    MAKAR_CHECK_OK(tuning_enabled(server));
+    MAKAR_RETURN_IF_ERROR(tuning_enabled(server));
     MAKAR_TRY(const Json body, read_body(call.request.body));
     return server.tuning->create(call.owner, body);
   }();
@@ -27,7 +27,7 @@ void create_tuning_job(ServeContext& server, Call& call) {
 void tuning_jobs(ServeContext& server, Call& call) {
   const auto [id, subresource] = below(call.request.path, "/v1/fine_tuning/jobs/");
   const auto found = [&, id = id, subresource = subresource]() -> Result<Json> {
-    MAKAR_CHECK_OK(tuning_enabled(server));
+    MAKAR_RETURN_IF_ERROR(tuning_enabled(server));
     if (call.request.method == "POST") {
       if (subresource != "cancel") return no_subresource("a fine-tuning job");
       return server.tuning->cancel(call.owner, id);

@@ -47,7 +47,7 @@ void page_data(ServeContext& server, Call& call) {
 void look(ServeContext& server, Call& call) {
   const auto request = [&]() -> Result<LookRequest> {
     MAKAR_TRY(LookRequest out, read_look(call.body));
-    MAKAR_CHECK_OK(prepare_look(out, call.model.served()));
+    MAKAR_RETURN_IF_ERROR(prepare_look(out, call.model.served()));
     return out;
   }();
   if (!request.ok()) return send_error(call, request.error());

@@ -21,7 +21,7 @@ void score(ServeContext& server, Call& call) {
     MAKAR_TRY(ScoredText planned, plan_score(model.language, model.context, prompt, completion, &call.work));
     constexpr int64_t kBytesPerToken = 512, kBytesPerAlternative = 384;  // as JSON and text
     const auto tokens = static_cast<int64_t>(planned.tokens.size());
-    MAKAR_CHECK_OK(
+    MAKAR_RETURN_IF_ERROR(
         call.reply->take_memory(tokens * (kBytesPerToken + kBytesPerAlternative * top), "its scores"));
     return planned;
   }();

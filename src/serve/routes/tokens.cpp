@@ -57,7 +57,7 @@ void tokenize(ServeContext& server, Call& call) {
     EncodeOptions o;
     o.add_special = special, o.offsets = false, o.work = &call.work;
     std::vector<uint32_t> ids;
-    MAKAR_CHECK_OK(model.language.tokenizer().append_ids(text, o, ids));
+    MAKAR_RETURN_IF_ERROR(model.language.tokenizer().append_ids(text, o, ids));
     return ids;
   }();
   if (!tokens.ok()) return send_error(call, tokens.error());
@@ -86,7 +86,7 @@ void detokenize(ServeContext& server, Call& call) {
     // There are several copies of the text, and an escaped byte takes six in JSON.
     int64_t bytes = 0;
     for (const int64_t id : ids) bytes += static_cast<int64_t>(token_at(model.tokens, id).size());
-    MAKAR_CHECK_OK(call.reply->take_memory(10 * bytes, "its text"));
+    MAKAR_RETURN_IF_ERROR(call.reply->take_memory(10 * bytes, "its text"));
     std::string text_of_ids =
         model.language.tokenizer().decode(std::vector<uint32_t>(ids.begin(), ids.end()));
     Json out = {{"content", text_of_ids}};

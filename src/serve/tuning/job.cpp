@@ -48,7 +48,7 @@ Result<Json> new_tuning_job(const Json& body) {
   MAKAR_TRY(const int64_t seed, integer_field(body, "seed", 0, int64_t{1} << 31, 42));
   if (training.empty())
     return error_at("training_file", "is missing; expected the id of a file with purpose fine-tune");
-  MAKAR_CHECK_OK(check_suffix(suffix));
+  MAKAR_RETURN_IF_ERROR(check_suffix(suffix));
   MAKAR_TRY(const Json method, object_field(body, "method"));
   std::string type = "supervised";
   if (!method.is_null()) {

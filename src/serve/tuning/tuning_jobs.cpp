@@ -116,7 +116,7 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
                       quote((*metadata)["purpose"].get<std::string>()));
   }
   const std::string id = job["id"].get<std::string>();
-  MAKAR_CHECK_OK(make_folder(folder(id)));
+  MAKAR_RETURN_IF_ERROR(make_folder(folder(id)));
   const auto refuse = [&](const Error& error) {
     std::error_code ignored;
     fs::remove_all(folder(id), ignored);
@@ -159,7 +159,7 @@ Result<Json> TuningJobs::cancel(const std::string& owner, const std::string& id)
     entry.cancelling = true;
     if (entry.job["status"] == "queued")
       entry.job["status"] = "cancelled", entry.job["finished_at"] = std::time(nullptr);
-    MAKAR_CHECK_OK(save(entry));
+    MAKAR_RETURN_IF_ERROR(save(entry));
   }
   add_event(id, tuning_event("info", "The job is cancelled"));
   wake_.notify_all();
@@ -178,7 +178,7 @@ std::vector<Json> TuningJobs::list(const std::string& owner) const {
 }
 
 Result<std::vector<Json>> TuningJobs::events(const std::string& owner, const std::string& id) const {
-  MAKAR_CHECK_OK(find(owner, id));
+  MAKAR_RETURN_IF_ERROR(find(owner, id));
   std::vector<Json> out = json_lines(folder(id) + "/events.jsonl", kMaxEvents);
   std::reverse(out.begin(), out.end());
   return out;

@@ -64,7 +64,7 @@ Status check_size(uint64_t id) {
 Status read_vocab(const Json& vocab, GgufVocabulary& out) {
   for (const auto& [token, id] : vocab.items()) {
     const auto at = id.get<uint64_t>();
-    MAKAR_CHECK_OK(check_size(at));
+    MAKAR_RETURN_IF_ERROR(check_size(at));
     if (at >= out.tokens.size()) out.tokens.resize(at + 1), out.types.resize(at + 1, kUnused);
     out.tokens[at] = token, out.types[at] = kNormal;
   }
@@ -75,7 +75,7 @@ Status byte_level(const Json& json, GgufVocabulary& out) {
   const Json& model = json.at("model");
   out.model = "gpt2";
   MAKAR_TRY(out.pre, find_pre(json));
-  MAKAR_CHECK_OK(read_vocab(model.at("vocab"), out));
+  MAKAR_RETURN_IF_ERROR(read_vocab(model.at("vocab"), out));
   MAKAR_TRY(const Json* merges, list_field(model, "merges"));
   for (const Json& merge : *merges)
     out.merges.push_back(merge.is_string() ? merge.get<std::string>()
@@ -86,7 +86,7 @@ Status byte_level(const Json& json, GgufVocabulary& out) {
 // GGUF marks the start of words; BERT's own files mark continuations.
 Status wordpiece(const Json& json, GgufVocabulary& out) {
   out.model = "bert";
-  MAKAR_CHECK_OK(read_vocab(json.at("model").at("vocab"), out));
+  MAKAR_RETURN_IF_ERROR(read_vocab(json.at("model").at("vocab"), out));
   const std::string unknown = json.at("model").value("unk_token", "[UNK]");
   for (size_t id = 0; id < out.tokens.size(); ++id) {
     std::string& token = out.tokens[id];
@@ -181,11 +181,11 @@ Result<GgufVocabulary> gguf_vocabulary(const Tokenizer& tokenizer) {
   MAKAR_TRY(const std::string type, string_field(model, "type", ""));
   const bool fallback = model.value("byte_fallback", false);
   if (type == "BPE" && !fallback && !find_field(model, "rank_by_piece"))
-    MAKAR_CHECK_OK(byte_level(json, out));
+    MAKAR_RETURN_IF_ERROR(byte_level(json, out));
   else if (type == "WordPiece")
-    MAKAR_CHECK_OK(wordpiece(json, out));
+    MAKAR_RETURN_IF_ERROR(wordpiece(json, out));
   else
-    MAKAR_CHECK_OK(sentencepiece(json, out));
+    MAKAR_RETURN_IF_ERROR(sentencepiece(json, out));
   if (out.model != "bert") add_added_tokens(json, out);
   read_template(json.value("post_processor", Json()), out);
   return out;

@@ -95,9 +95,9 @@ Result<SentencePieceModel> SentencePieceModel::parse(std::string_view bytes) {
         return error_at(fmt::format("piece {}", model.pieces.size()), "is not UTF-8");
       model.pieces.push_back(std::move(*piece));
     } else if (field.number == 2) {
-      MAKAR_CHECK_OK(parse_trainer(field.bytes, model));
+      MAKAR_RETURN_IF_ERROR(parse_trainer(field.bytes, model));
     } else if (field.number == 3) {
-      MAKAR_CHECK_OK(parse_normalizer(field.bytes, model));
+      MAKAR_RETURN_IF_ERROR(parse_normalizer(field.bytes, model));
     }
   }
   if (model.pieces.empty()) return error_at("pieces", "has no pieces: this is not a SentencePiece model");

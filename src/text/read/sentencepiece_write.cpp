@@ -29,7 +29,7 @@ Status read_normalizer(const Json& stage, SentencePieceModel& model) {
   MAKAR_TRY(const std::string type, string_field(stage, "type"));
   if (type == "Sequence") {
     MAKAR_TRY(const Json* parts, list_field(stage, "normalizers"));
-    for (const Json& part : *parts) MAKAR_CHECK_OK(read_normalizer(part, model));
+    for (const Json& part : *parts) MAKAR_RETURN_IF_ERROR(read_normalizer(part, model));
     return Done{};
   }
   if (type == "Precompiled") {
@@ -98,14 +98,14 @@ Result<SentencePieceModel> json_to_sentencepiece(const Json& json) {
   model.add_dummy_prefix = model.remove_extra_whitespaces = model.escape_whitespaces = false;
   const Json& section = json.at("model");
   MAKAR_TRY(const std::string type, string_field(section, "type", ""));
-  MAKAR_CHECK_OK(read_normalizer(json.value("normalizer", Json()), model));
-  MAKAR_CHECK_OK(read_pre_tokenizer(json.value("pre_tokenizer", Json()), model));
+  MAKAR_RETURN_IF_ERROR(read_normalizer(json.value("normalizer", Json()), model));
+  MAKAR_RETURN_IF_ERROR(read_pre_tokenizer(json.value("pre_tokenizer", Json()), model));
   MAKAR_TRY(model.byte_fallback, bool_field(section, "byte_fallback", false));
   if (type == "BPE") {
     model.kind = SentencePieceModel::kBpe;
-    MAKAR_CHECK_OK(read_bpe(section, model));
+    MAKAR_RETURN_IF_ERROR(read_bpe(section, model));
   } else if (type == "Unigram") {
-    MAKAR_CHECK_OK(read_unigram(section, model));
+    MAKAR_RETURN_IF_ERROR(read_unigram(section, model));
   } else {
     return unsupported("a model of type " + type);
   }

@@ -90,7 +90,7 @@ Result<Ranks> read_lines(std::string_view text) {
     std::string_view digits = line.substr(space + 1);
     if (digits.ends_with('\r')) digits.remove_suffix(1);
     MAKAR_TRY(const uint64_t rank, parse_rank(digits, place));
-    MAKAR_CHECK_OK(add_token(ranks, line.substr(0, space), rank, place));
+    MAKAR_RETURN_IF_ERROR(add_token(ranks, line.substr(0, space), rank, place));
   }
   return ranks;
 }
@@ -120,7 +120,7 @@ Result<Ranks> read_packed(const Json& json) {
         MAKAR_TRY(rank, parse_rank(word, "bpe_ranks"));
         continue;
       }
-      MAKAR_CHECK_OK(add_token(ranks, word, rank++, "bpe_ranks"));
+      MAKAR_RETURN_IF_ERROR(add_token(ranks, word, rank++, "bpe_ranks"));
     }
     at = end + 1;
   }

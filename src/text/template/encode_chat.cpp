@@ -105,7 +105,7 @@ Result<ChatEncoding> ChatEncoder::encode(const ChatRendering& rendering, WorkBud
   ChatEncoding out;
   EncodeOptions options;
   options.special_text = SpecialText::kPlain, options.work = work;
-  MAKAR_CHECK_OK(impl.run_parts(text, parts, options, {out.ids, &out.offsets}, is_text));
+  MAKAR_RETURN_IF_ERROR(impl.run_parts(text, parts, options, {out.ids, &out.offsets}, is_text));
   // Mark tokens that overlap an assistant segment.
   out.assistant.assign(out.ids.size(), 0);
   size_t segment_begin = 0, first = 0;

@@ -33,7 +33,7 @@ Result<Corpus> Corpus::open(const CorpusOptions& options) {
     else if (!std::filesystem::exists(path))
       return error_of(Error::Kind::kNotFound, path, "no such file");
   }
-  MAKAR_CHECK_OK(corpus.open_next());
+  MAKAR_RETURN_IF_ERROR(corpus.open_next());
   return corpus;
 }
 
@@ -91,7 +91,7 @@ Result<bool> Corpus::next(SequenceBlock& block) {
     rest_.append(buffer, 0, received);
     size_t begin = 0;
     for (size_t end; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1)
-      MAKAR_CHECK_OK(add_line(std::string_view(rest_).substr(begin, end + 1 - begin), block));
+      MAKAR_RETURN_IF_ERROR(add_line(std::string_view(rest_).substr(begin, end + 1 - begin), block));
     rest_.erase(0, begin);
     const size_t max = jsonl_ ? kMaxRecordBytes : kMaxSequenceBytes;
     if (rest_.size() > max) {
@@ -103,9 +103,9 @@ Result<bool> Corpus::next(SequenceBlock& block) {
       rest_.erase(0, cut ? cut : max);
     }
     if (received == 0) {
-      if (!rest_.empty()) MAKAR_CHECK_OK(add_line(rest_, block));
+      if (!rest_.empty()) MAKAR_RETURN_IF_ERROR(add_line(rest_, block));
       rest_.clear();
-      MAKAR_CHECK_OK(open_next());
+      MAKAR_RETURN_IF_ERROR(open_next());
     }
   }
   return file_ != nullptr || !block.ends.empty();

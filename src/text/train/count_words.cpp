@@ -44,13 +44,13 @@ class ParallelWordCounter {
       words.text = AlignedText(std::string_view(block.bytes).substr(begin, end - begin), 0);
       begin = end;
       if (normalizer_ && !normalizer_->known_unchanged(words.text.text()))
-        MAKAR_CHECK_OK(normalizer_->apply(words.text));
+        MAKAR_RETURN_IF_ERROR(normalizer_->apply(words.text));
       if (words.text.text().empty()) continue;
       words.ranges = {{0, static_cast<uint32_t>(words.text.text().size())}};
-      if (pre_tokenizer_) MAKAR_CHECK_OK(pre_tokenizer_->apply(words));
+      if (pre_tokenizer_) MAKAR_RETURN_IF_ERROR(pre_tokenizer_->apply(words));
       const std::string_view text = words.text.text();
       for (const Span r : words.ranges)
-        if (r.end > r.begin) MAKAR_CHECK_OK(counter.add(text.substr(r.begin, r.end - r.begin)));
+        if (r.end > r.begin) MAKAR_RETURN_IF_ERROR(counter.add(text.substr(r.begin, r.end - r.begin)));
     }
     return Done{};
   }
@@ -99,7 +99,7 @@ Result<WordCounts> count_words(Corpus& corpus, const TrainSettings& settings, Th
       const std::lock_guard lock(mutex);
       if (!status.ok() && first_error.ok()) first_error = std::move(status);
     });
-    MAKAR_CHECK_OK(std::move(first_error));
+    MAKAR_RETURN_IF_ERROR(std::move(first_error));
     if (progress)
       progress({"count", corpus.bytes_read(), std::max(corpus.bytes_total(), corpus.bytes_read())});
   }

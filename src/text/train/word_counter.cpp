@@ -147,7 +147,7 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
   };
   // First the memory of the words by count, then the words that fit, most frequent first.
   std::map<uint64_t, size_t, std::greater<>> size_by_count;
-  MAKAR_CHECK_OK(each_word([&](std::string_view word, uint64_t count) {
+  MAKAR_RETURN_IF_ERROR(each_word([&](std::string_view word, uint64_t count) {
     size_by_count[std::min(count, kMaxTrackedCount)] += kWordOverhead + bytes_per_byte * word.size();
     out.total += count;
   }));
@@ -160,7 +160,7 @@ Result<WordCounts> WordCounter::finish(std::vector<WordCounter>& counters, size_
     }
     used_bytes += bytes;
   }
-  MAKAR_CHECK_OK(each_word([&](std::string_view word, uint64_t count) {
+  MAKAR_RETURN_IF_ERROR(each_word([&](std::string_view word, uint64_t count) {
     if (count >= min_count)
       out.words.push_back({std::string(word), count});
     else
