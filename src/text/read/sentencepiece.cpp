@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "text/base64.h"
@@ -54,13 +55,12 @@ Json decoder(const SentencePieceModel& model, const std::string& unknown) {
 
 Json unigram(const SentencePieceModel& model, int unknown) {
   Json vocab = Json::array();
-  float best = 0;
+  float best = std::numeric_limits<float>::min();  // as in SentencePiece: never negative
   for (const Piece& piece : model.pieces)
-    if (piece.type == SentencePieceModel::kNormal)
-      best = best == 0 ? piece.score : std::max(best, piece.score);
+    if (piece.type == SentencePieceModel::kNormal) best = std::max(best, piece.score);
   for (const Piece& piece : model.pieces) {
-    // User-defined pieces are also added tokens, which are matched before the model runs, so their score
-    // rarely matters: the best score per byte, minus 0.1.
+    // SentencePiece's score of a user-defined piece: the best score per byte, minus 0.1. Such pieces are also
+    // added tokens, which are matched before the model runs, so the score rarely matters.
     const double score = piece.type == SentencePieceModel::kUserDefined
                              ? static_cast<double>(piece.text.size()) * best - 0.1
                              : static_cast<double>(piece.score);
