@@ -76,8 +76,8 @@ struct RunningModel {
     out->engine = std::make_unique<Engine>(out->language.model(), device);
     return out;
   }
-  // Samples a text of about `length` bytes; the first line of it if the model is decoder-only. Empty if the
-  // prompt is longer than the context.
+  // Samples a text of at most 20 + `length` tokens (never over 1000); the first line of it if the model is
+  // decoder-only. Empty if the prompt is longer than the context.
   Result<std::string> write(const std::string& prompt, uint64_t seed, size_t length) {
     MAKAR_TRY(auto ids, encode_request(language, prompt));
     TextGenerationOptions o;

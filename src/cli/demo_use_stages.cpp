@@ -146,7 +146,7 @@ Status demo_evaluate(DemoRun& demo) {
   MAKAR_RETURN_IF_ERROR(demo.makar(
       {"eval", "compare", demo.path("eval-chat"), demo.path("eval-aligned"), "--json"}, &out, false));
   MAKAR_TRY(const Json compared, parse_json(out, "makar eval compare"));
-  const Json side = compared.value("/scores/0/sides/1"_json_pointer, Json::object());
+  const Json side = compared.value("/scores/0/models/1"_json_pointer, Json::object());
   if (side.contains("interval") && side["interval"].is_object())
     demo.figure(
         "difference to the model before alignment",

@@ -26,7 +26,7 @@ constexpr Requirement kRequirements[] = {
     {"--temperature", [](const GenerationFlags& o) { return o.generation.penalty_alpha == 0; },
      "contrastive search does not sample"},
     {"--top-k", [](const GenerationFlags& o) { return samples(o) || o.generation.penalty_alpha > 0; },
-     "nothing is sampled; set --temperature, and neither --beams nor --penalty-alpha"},
+     "nothing is sampled; set --temperature without --beams, or --penalty-alpha"},
     {"--top-p --min-p --typical-p --epsilon-cutoff --eta-cutoff --xtc-probability --mirostat --seed", samples,
      "nothing is sampled; set --temperature, and neither --beams nor --penalty-alpha"},
     {"--xtc-threshold", [](const GenerationFlags& o) { return o.generation.sampler.xtc_probability > 0; },

@@ -41,8 +41,8 @@ Result<Probabilities> read_probabilities(const std::vector<std::string>& systems
   }
   if (out.labels.size() != out.rows[0].size())
     return error_at(
-        truth_file,
-        "has {} labels, but each item has {} probabilities; list the labels in their order with --labels",
+        o.labels.empty() ? truth_file : "--labels",
+        "has {} labels, but each item has {} probabilities; list all labels in their order with --labels",
         out.labels.size(), out.rows[0].size());
   std::unordered_map<std::string, uint32_t> index;
   for (const std::string& label : out.labels) index.emplace(label, static_cast<uint32_t>(index.size()));

@@ -9,8 +9,8 @@
 
 namespace makar {
 
-// Images of an IDX file, or bags of words of texts: counts of the `words` most frequent words, or of the
-// words in `known`.
+// Images of an IDX file, or bags of words of texts: for each of the `words` most frequent words, or of the
+// words in `known`, 1 if the text has it, else 0.
 inline Result<Numbers> read_examples_of(const std::string& path, int64_t words, int64_t limit,
                                         const std::vector<std::string>& known) {
   if (path.find("idx3-ubyte") != std::string::npos) return read_images(path, static_cast<size_t>(limit));

@@ -244,7 +244,7 @@ std::string misspelt(const std::string& word, const Rng& rng, uint64_t draw) {
 }
 
 std::string with_typos(const std::string& text, uint64_t seed) {
-  constexpr uint64_t kStream = 0x7970;  // separate from the streams of few-shot examples
+  constexpr uint64_t kStream = 0x7970;  // few-shot examples use the document's index
   constexpr double kTypoRate = 0.125;   // of the words
   constexpr uint64_t kDrawsPerWord = 4;
   const Rng rng(seed, Purpose::kShuffle, kStream);

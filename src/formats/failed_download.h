@@ -8,7 +8,7 @@ namespace makar {
 // files.
 inline std::string_view failed_download(std::string_view start) {
   if (start.starts_with("version https://git-lfs")) return "a Git LFS pointer: run 'git lfs pull'";
-  if (start.starts_with("<")) return "a web page: the download failed";
+  if (start.starts_with("<")) return "a web page: the download failed; download the file itself";
   return {};
 }
 

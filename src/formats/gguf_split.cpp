@@ -24,8 +24,10 @@ Result<std::vector<std::string>> gguf_split_paths(const GgufFields& fields, cons
   std::vector<std::string> others;
   if (count <= 1) return others;
   if (count > kMaxSplitFiles || number < 0 || number >= count)
-    return error_at(path, "has {} {} and {} {}; a model has at most {} files", kSplitNumber, number,
-                    kSplitCount, count, kMaxSplitFiles);
+    return error_at(path,
+                    "has {} {} and {} {}; the first must be from 0 and below the second, and a model has at "
+                    "most {} files",
+                    kSplitNumber, number, kSplitCount, count, kMaxSplitFiles);
   const std::string expected_ending = ending(number + 1, count);
   if (!path.ends_with(expected_ending))
     return error_at(

@@ -48,7 +48,7 @@ Error status_error(const HttpClientRequest& request, long status) {
   if (status == 401 || status == 403)
     return error_of(Error::Kind::kUnsupported, request.url, "access is denied (status {}); {}", status,
                     request.token.empty()
-                        ? "a model that is private or has terms to accept needs a token in HF_TOKEN"
+                        ? "if it is private or has terms to accept, set HF_TOKEN to an access token"
                         : "the token of HF_TOKEN does not give access");
   return error_of(Error::Kind::kIo, request.url, "the server answered with status {}", status);
 }

@@ -53,8 +53,9 @@ Result<ToxicityClassifier> ToxicityClassifier::from_json(const Json& json, const
                                          : std::find(benign.begin(), benign.end(), label) != benign.end());
   const auto count = std::count(out.benign_.begin(), out.benign_.end(), true);
   if (count == 0 || static_cast<size_t>(count) == labels.size())
-    return error_at(place, "{} of the labels {} are benign; list the labels of harmless texts with --benign",
-                    count == 0 ? "none" : "all", fmt::join(labels, ", "));
+    return error_at(
+        place, "{} of the labels {} are taken as benign{}; list the labels of harmless texts with --benign",
+        count == 0 ? "none" : "all", fmt::join(labels, ", "), benign.empty() ? " by their names" : "");
   out.version_ =
       fmt::format("toxicity-{}-{}", out.classifier_.method(), sha256_of(json.dump()).substr(0, 12));
   return out;

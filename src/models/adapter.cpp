@@ -290,10 +290,11 @@ Result<AdapterConfig> load_adapter(const LoadedModel& loaded, const std::string&
     ++tensors_read;
   }
   if (tensors_read != file->names().size())
-    return error_at(
-        file->place(),
-        "has {} tensors but adapter_config.json describes {}; the two files are of different adapters",
-        file->names().size(), tensors_read);
+    return error_at(file->place(),
+                    "has {} tensors but adapter_config.json describes {}; the two files are of different "
+                    "adapters, or the "
+                    "adapter has tensors that are not supported",
+                    file->names().size(), tensors_read);
   return config;
 }
 

@@ -78,7 +78,7 @@ Result<Mix> Mix::find(const std::string& name, const GgufFields& fields,
 }
 
 DType Mix::preferred_type(const GgufTensorSource& t) const {
-  // retype_sparse() changes the type of 2:4 sparse tensors to kQ8_24; the others stay Q8_0.
+  // `makar quantize` stores 2:4 sparse tensors as kQ8_24; the others stay Q8_0.
   if (base_ == DType::kQ8_24) return DType::kQ8_0;
   if (!is_block(base_) || base_ == DType::kQ8_0) return base_;
   const auto is = [&](const char* part) { return t.name.find(part) != t.name.npos; };

@@ -62,9 +62,8 @@ void prepare_and_handle(ServeContext& server, const std::shared_ptr<Call>& call)
   for (const auto& collection : server.options.collections)
     if (collection->name() == *name) call->collection = collection;
   if (call->collection && !serves_collections(route))
-    return send_error(*call,
-                      error_of(Error::Kind::kUnsupported, "model",
-                               "{} is a collection; it supports /v1/chat/completions only", quote(*name)));
+    return send_error(*call, error_of(Error::Kind::kUnsupported, "model",
+                                      "{} is a collection; use it with /v1/chat/completions", quote(*name)));
   const auto this_thread = std::this_thread::get_id();
   server.registry.acquire(
       call->collection ? "" : *name, [&server, call, this_thread](Result<ModelLease> model) {

@@ -100,7 +100,7 @@ void BlockPool::deallocate(std::byte* block, size_t bytes) {
   used_ -= block_size;
   free_.emplace(block_size, block);
   free_bytes_ += block_size;
-  // The default limit is half of the peak and 64 MiB.
+  // The default limit is half of the peak plus 64 MiB.
   shrink(limit_ > 0 ? limit_ - std::min(limit_, used_) : peak_ / 2 + (size_t{64} << 20));
 }
 

@@ -42,6 +42,7 @@ def whole(folder):
     own = [line for line in done.stdout.splitlines() if re.match(r"(\$|---|   ? [^ ]|stage )", line)]
     check(all(len(line) <= 80 for line in own), f"80 columns: {[line for line in own if len(line) > 80][:3]}")
     check("\033" not in done.stdout and "\r" not in done.stdout, "no control characters in a pipe")
+    check("=> difference to the model before alignment:" in done.stdout, "the evaluation compares with the model before alignment")
     report = (folder / "report.md").read_text()
     check(report.count("```sh\n") == sum(len(s["figures"]) for s in state(folder).values()), "the report has each figure's command")
     # The commands of the report run as they are printed: the one that encodes a text, for example.

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Valid requests that are conversation to exhaust the server: memory, processor time, the log, bodies, files. Each case runs against
+"""Valid requests that try to exhaust the server: memory, processor time, the log, bodies, files. Each case runs against
 a real server: it does not crash, other clients are answered, and memory stays within its limit.
 
 usage: attack_resources.py MAKAR [CASE...]      MAKAR_SLOW=1: the full sizes

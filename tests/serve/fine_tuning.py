@@ -54,8 +54,8 @@ def check_training(s):
     check(len(losses) == 48 and losses[-1] < losses[0] / 4, f"a metric per step: {len(losses)} {losses[:1]} {losses[-1:]}")
     check(events[0]["object"] == "fine_tuning.job.event" and "succeeded" in events[0]["message"], f"newest first: {events[0]}")
     checkpoints = get(s, f"/v1/fine_tuning/jobs/{job['id']}/checkpoints")[1]["data"]
-    newest, oldest = checkpoints[0], checkpoints[-1]
-    check(newest["object"] == "fine_tuning.job.checkpoint" and newest["step_number"] >= oldest["step_number"], f"checkpoints: {checkpoints}")
+    check(checkpoints and checkpoints[0]["object"] == "fine_tuning.job.checkpoint" and
+          checkpoints[0]["step_number"] >= checkpoints[-1]["step_number"], f"checkpoints: {checkpoints}")
     check([j["id"] for j in get(s, "/v1/fine_tuning/jobs")[1]["data"]] == [job["id"]], "the job is listed")
     return done["fine_tuned_model"]
 

@@ -1,4 +1,5 @@
-// Inspections (looks): in every family the numbers equal those of the engine, and limits are enforced.
+// Inspections (looks): every family can be inspected, the numbers of a Llama equal those of the engine, and
+// limits are enforced.
 #include "serve/page/look.h"
 
 #include <gtest/gtest.h>

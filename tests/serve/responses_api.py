@@ -61,7 +61,7 @@ def check_texts(s):
     check(deltas == text_of(whole) == events[-4]["text"], "streamed text")
     check(same_answer(events[-1]["response"], whole), "a stream ends with the whole response")
     _, short = s.post(PATH, dict(ASK, stop=[text_of(whole)[4:6]]))
-    check(short["status"] == "completed" and short["incomplete_details"] is None, "an answer that ends by itself is completed")
+    check(short["status"] == "completed" and short["incomplete_details"] is None, "an answer that a stop string ends is completed")
     _, instructed = s.post(PATH, dict(ASK, instructions="Answer."))
     check(instructed["instructions"] == "Answer." and instructed["usage"]["input_tokens"] == whole["usage"]["input_tokens"] + 9,
           "instructions are a system message")

@@ -18,7 +18,8 @@ Result<ModelSpec> read_deberta_v2(const Config& config) {
   if (p.max_distance < 1) p.max_distance = s.embedding.max_positions;
   p.span = p.buckets > 0 ? p.buckets : p.max_distance;
   r.require(p.buckets < 1 || (p.buckets >= 4 && p.max_distance > p.buckets / 2 + 1), "position_buckets",
-            "must be at least 4, and half of it plus 1 less than max_relative_positions");
+            "must be at least 4, and half of it plus 1 below max_relative_positions (default: "
+            "max_position_embeddings)");
   p.norm = r.text_or("norm_rel_ebd", "none").find("layer_norm") != std::string::npos;
   // A list in newer configs, a string separated by "|" in older ones.
   std::string kinds;

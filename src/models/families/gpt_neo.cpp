@@ -15,7 +15,8 @@ Result<ModelSpec> read_gpt_neo(const Config& config) {
   for (size_t i = 0; i < s.blocks.size(); ++i) {
     AttentionSpec& a = s.blocks[i].attention;
     const std::string kind = i < kinds.size() ? kinds[i] : (i % 2 == 0 ? "global" : "local");
-    r.require(kind == "global" || kind == "local", "attention_layers", "must be 'global' or 'local'");
+    r.require(kind == "global" || kind == "local", "attention_layers",
+              "must contain only 'global' and 'local'");
     a.window = kind == "local" ? window : 0;
     a.scale = 1.0f;
     a.qkv_bias = false;

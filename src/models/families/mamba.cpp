@@ -47,7 +47,8 @@ Result<ModelSpec> read_mamba(const Config& config) {
   return r.finish(m);
 }
 
-// True if time_step_limit is not [0, infinity]. Files write infinity as a string, null or a huge number.
+// True if time_step_limit is not [0, infinity]. Infinity is {"__float__": "Infinity"}
+// (formats/config.cpp), a string, null or a huge number.
 bool mamba_limits_steps(const Json& config) {
   const auto it = config.find("time_step_limit");
   if (it == config.end() || !it->is_array() || it->size() != 2) return false;

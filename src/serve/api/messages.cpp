@@ -154,9 +154,7 @@ Result<Json> read_tools(const Json& body, ToolChoice& choice) {
                     : choice_value == Json("auto") ? Kind::kAuto
                                                    : Kind::kRequired;
     } else {
-      return error_at(
-          "tool_choice",
-          "expected none, auto, required or {{\"type\": \"function\", \"function\": {{\"name\"}}}}");
+      return error_at("tool_choice", "expected none, auto, required or an object that names a function");
     }
   }
   if (tools.is_null() && (choice.kind == Kind::kRequired || choice.kind == Kind::kNamed))

@@ -25,7 +25,7 @@ std::string format_number(char conversion, const Value& v, const std::string& fl
       is_integer ? std::string("ll") + (conversion == 'i' ? 'd' : conversion) : std::string(1, conversion);
   if (is_integer) {
     if (!v.is_integer() && !(std::fabs(v.real()) < 9.2e18))
-      fail(fmt::format("%{} needs a number of at most 64 bits", conversion));
+      fail(fmt::format("%{} needs a finite number that fits into 64 bits", conversion));
     const long long i = v.is_integer() ? v.integer() : static_cast<long long>(v.real());
     std::snprintf(buffer, sizeof buffer, spec.c_str(), width, precision, i);
   } else {

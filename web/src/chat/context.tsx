@@ -28,10 +28,10 @@ interface Props {
 }
 export function ContextMeter({ model, branch, draft }: Props) {
   const draftTokens = useTokens(model, draft);
-  const answerTokens = [...branch].reverse().find((m) => m.meta.context)?.meta.context ?? 0;
+  const contextTokens = [...branch].reverse().find((m) => m.meta.context)?.meta.context ?? 0;
   const limit = model?.max_model_len;
-  if (!limit || answerTokens + draftTokens === 0) return null;
-  const used = answerTokens + draftTokens;
+  if (!limit || contextTokens + draftTokens === 0) return null;
+  const used = contextTokens + draftTokens;
   const share = Math.min(1, used / limit);
   const text = words.chat.context(number(used), number(limit));
   return (
