@@ -40,18 +40,6 @@ std::string changes(const Scene& s, int person) {
   return out;
 }
 
-// What two people have, each with the calculation if it changed: "Basil has four; for Anita, five minus three
-// is two; ".
-std::string both_counts(const Scene& s, const Known& a, const Known& b) {
-  std::string out;
-  for (const Known& k : {a, b}) {
-    const std::string steps = changes(s, k.person);
-    out += steps.empty() ? s.name(k.person) + " has " : fmt::format("for {}, {}", s.name(k.person), steps);
-    out += number(k.n) + "; ";
-  }
-  return out;
-}
-
 Asked how_many(const Scene& s, Draw& d) {
   const auto known = counts(s);
   if (known.empty()) return {};
@@ -75,8 +63,7 @@ Asked together_count(const Scene& s, Draw& d) {
   Question q{.query = {{"ask", "together"}, {"who", a}, {"with", b}}};
   q.text = fmt::format("How many {} do {} and {} have together?", s.story.item->many, a, b);
   const int total = known[0].n + known[1].n;
-  q.value = number(total), q.working = both_counts(s, known[0], known[1]) +
-                                       fmt::format("{} plus {} is ", number(known[0].n), number(known[1].n));
+  q.value = number(total), q.working = fmt::format("{} plus {} is ", number(known[0].n), number(known[1].n));
   q.pattern = fmt::format("they have {{}} {} together.", s.story.item->many);
   add_wrong_numbers(q, total, d);
   return q;
@@ -121,11 +108,7 @@ Asked difference(const Scene& s, Draw& d) {
     q.pattern =
         fmt::format("{} has {{}} more {} than {}.", a, n == 1 ? s.story.item->one : s.story.item->many, b);
   }
-  const std::string facts =
-      by_age ? fmt::format("{} is {}; {} is {}; ", a, number(known[0].n), b, number(known[1].n))
-             : both_counts(s, known[0], known[1]);
-  q.value = number(n),
-  q.working = facts + fmt::format("{} minus {} is ", number(known[0].n), number(known[1].n));
+  q.value = number(n), q.working = fmt::format("{} minus {} is ", number(known[0].n), number(known[1].n));
   add_wrong_numbers(q, n, d);
   return q;
 }

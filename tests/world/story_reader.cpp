@@ -91,12 +91,6 @@ class StoryReader {
     }
     return out.empty() ? spelled(now) : out;
   }
-  // What a person has, before a calculation with the items of two people.
-  Text share_of(const Text& who) const {
-    const Text counting = counting_of(who);
-    return (counting.find(' ') == Text::npos ? who + " has " + counting : "for " + who + ", " + counting) +
-           "; ";
-  }
   // The only event of a kind with these fields; an empty object if there are none or several.
   Json only(const Text& kind, const std::map<Text, Text>& fields) const {
     Json found = Json::object();
@@ -229,16 +223,12 @@ Text StoryReader::answer(const Json& q) const {
     return out;
   }
   if (ask == "how many") return counting_of(who);
-  if (ask == "together")
-    return share_of(who) + share_of(with) + calculation(items_of(who), "plus", items_of(with));
-  if (ask == "how many more")
-    return share_of(who) + share_of(with) + calculation(items_of(who), "minus", items_of(with));
+  if (ask == "together") return calculation(items_of(who), "plus", items_of(with));
+  if (ask == "how many more") return calculation(items_of(who), "minus", items_of(with));
   if (ask == "more") return (items_of(who) > items_of(with)) == q["most"].get<bool>() ? who : with;
   const auto age = [&](const Text& name) { return count_of(only("age", {{"who", name}})); };
   if (ask == "age") return spelled(age(who));
-  if (ask == "years older")
-    return who + " is " + spelled(age(who)) + "; " + with + " is " + spelled(age(with)) + "; " +
-           calculation(age(who), "minus", age(with));
+  if (ask == "years older") return calculation(age(who), "minus", age(with));
   if (ask == "older") return (age(who) > age(with)) == q["most"].get<bool>() ? who : with;
   if (ask == "price") return spelled(count_of(only("buy", {{"who", who}})) * count_of(only("price", {})));
   if (ask == "job") return an(get(only("job", {{"who", who}}), "word"));
