@@ -29,7 +29,7 @@ bool ChatSession::has_system() const { return !messages_.empty() && messages_[0]
 
 void ChatSession::set_system(const std::string& text) {
   if (has_system()) messages_.erase(messages_.begin());
-  if (!text.empty()) messages_.insert(messages_.begin(), {{"role", "system"}, {"content", text}});
+  if (!text.empty()) messages_.insert(messages_.begin(), Json{{"role", "system"}, {"content", text}});
 }
 
 Result<std::vector<int64_t>> ChatSession::encode(const Json& messages) const {

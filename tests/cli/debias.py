@@ -53,7 +53,7 @@ with tempfile.TemporaryDirectory() as scratch:
     common = ["classify", "train", "--model-type", "gru", "--width", 32, "--tokenizer", "bpe", "--vocab-size", 300, "-d", train, "--val-set-size", 0, "--num-epochs", 5,
               "--lr", 5e-3, "-t", 1]
     settings = {"plain": [], "reweigh": ["--group-field", "group", "--reweigh"],
-            "adversary": ["--group-field", "group", "--adversary", 1, "--adversary-sees-label"]}
+            "adversary": ["--group-field", "group", "--adversary", 2, "--adversary-sees-label"]}
     found = {}
     for name, words in settings.items():
         good(*common, *words, "-o", folder / name)
