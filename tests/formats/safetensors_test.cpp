@@ -95,7 +95,7 @@ std::vector<Broken> broken_files() {
       {"name twice", safetensors_bytes("{" + a + "," + tensor_json("a", "F32", "[2]", 8, 16) + "}", 16), inv,
        "tensor 'a' is given twice"},
       {"metadata number", safetensors_bytes("{\"__metadata__\":{\"k\":1}}", 0), inv,
-       "metadata of 'k' must be a string"},
+       "metadata value of 'k' must be a string"},
       {"metadata list", safetensors_bytes("{\"__metadata__\":[]}", 0), inv, "must be an object"},
       {"metadata twice", safetensors_bytes("{\"__metadata__\":{},\"__metadata__\":{}}", 0), inv,
        "given twice"},
