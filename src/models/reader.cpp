@@ -219,7 +219,7 @@ HeadKind Reader::head(const std::string& model, ModelSpec& spec) {
 
 void Reader::special_tokens(ModelSpec& spec, int64_t bos, int64_t eos, int64_t pad) {
   const Json& json = config_.json();
-  // As in transformers: a null key means that there is no token, a missing key means the family's default.
+  // As in transformers: null means no token; a missing key means the family's default.
   const auto token_id = [&](const char* key, int64_t fallback) {
     const bool none = json.contains(key) && json[key].is_null();
     return none ? -1 : integer_or(key, fallback, -1, int64_t{1} << 23);

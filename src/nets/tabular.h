@@ -10,7 +10,7 @@ struct TabularOptions {
   std::string target, hidden = "64,64", activation = "relu", loss = "auto";
   bool classes = false, batch_norm = false;
   double dropout = 0;
-  double validation = 0.2;  // share of the rows that is held out if there is no other validation data
+  double validation = 0.2;  // share of rows held out, unless validation data is given
   int64_t patience = 0;  // stops after this many epochs without a better validation loss; 0: runs all epochs
   NetTraining training;
 };

@@ -42,8 +42,8 @@ struct Automaton {
   std::vector<Node> nodes;
   int32_t start = 0;
   Limits limits;
-  // For each node, the first node that accepts the same strings of up to kEquivalentBytes bytes, or -1 if
-  // there is no other. Expanded counted repetitions consist of such nodes.
+  // For each node, the first node that accepts the same strings of up to kEquivalentBytes bytes, or -1 if no
+  // other node does. Expanded counted repetitions consist of such nodes.
   std::vector<int32_t> equivalent;
 };
 constexpr int kEquivalentBytes = 24;

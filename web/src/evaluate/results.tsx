@@ -1,4 +1,4 @@
-// The results of a folder as tables, optionally beside the results of another model.
+// The results of a folder as tables, optionally next to those of another model.
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api";
 import { number, words } from "../strings";
