@@ -23,7 +23,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.join(HERE, "..", "build")
-SHAPES, TYPES = ("110m", "1.1b"), ("f16", "q8_0", "q4_0", "q4_k_m")
+SHAPES, TYPES = ("110m", "1.1b"), ("f16", "bf16", "q8_0", "q4_0", "q4_k_m")
 PEER_PROGRAMS = ("llama-bench", "llama-batched-bench", "llama-completion")
 BATCHES = (8, 16)
 PROMPT = "once upon a time there was a small machine that could read"

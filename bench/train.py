@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Training step: makar against PyTorch (Debian's python3-torch) on the same machine, in alternating rounds.
 
-usage: ./dev bench train [--json] [--threads N] [--rounds N] [--cases char-gpt,gpt2-124m]
+usage: ./dev bench train [--json] [--bf16] [--threads N] [--rounds N] [--cases char-gpt,gpt2-124m]
+
+--bf16: mixed precision, in PyTorch by autocast.
 """
 import argparse
 import json
@@ -24,7 +26,7 @@ def python_with_torch(script):
     sys.exit(f"{script}: neither this Python nor /usr/bin/python3 has torch; install python3-torch")
 
 
-def pytorch(case, threads, steps):
+def pytorch(case, threads, steps, bf16):
     """GPT-2 in the usual form: nn.Linear, LayerNorm, GELU, AdamW (foreach where it exists), clipping."""
     import torch
     import torch.nn as nn
@@ -74,7 +76,8 @@ def pytorch(case, threads, steps):
     for step in range(steps + 2):
         start = time.perf_counter()
         optimizer.zero_grad(set_to_none=True)
-        loss = model(ids[:, :-1], ids[:, 1:])
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
+            loss = model(ids[:, :-1], ids[:, 1:])
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
@@ -88,6 +91,7 @@ def pytorch(case, threads, steps):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--json", action="store_true")
+    p.add_argument("--bf16", action="store_true")
     p.add_argument("--threads", type=int, default=os.cpu_count())
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--steps", type=int, default=3)
@@ -96,7 +100,8 @@ def main():
     p.add_argument("--pytorch", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.pytorch:
-        return pytorch(a.pytorch, a.threads, a.steps)
+        return pytorch(a.pytorch, a.threads, a.steps, a.bf16)
+    ours, theirs = (["--activations", "bf16"], ["--bf16"]) if a.bf16 else ([], [])
     env = dict(os.environ, OMP_NUM_THREADS=str(a.threads))
     python = python_with_torch("train.py")
     for case in a.cases.split(","):
@@ -105,20 +110,21 @@ def main():
         rates = {"makar": [], "peer": []}
         peak = {}
         for _ in range(a.rounds):  # alternating, so that noise affects both alike
-            for who, command in (("makar", [a.program, "--case", case, "--threads", str(a.threads), "--steps", str(a.steps)]),
-                                 ("peer", [python, os.path.abspath(__file__), "--pytorch", case, "--threads", str(a.threads), "--steps", str(a.steps)])):
+            for who, command in (("makar", [a.program, "--case", case, "--threads", str(a.threads), "--steps", str(a.steps), *ours]),
+                                 ("peer", [python, os.path.abspath(__file__), "--pytorch", case, "--threads", str(a.threads), "--steps", str(a.steps),
+                                           *theirs])):
                 result = json.loads(subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout)
                 rates[who] += [tokens / s for s in result["seconds"]]
                 peak[who] = result["peak_mb"]
         makar_value, peer_value = statistics.median(rates["makar"]), statistics.median(rates["peer"])
         q = statistics.quantiles(rates["makar"], n=4) if len(rates["makar"]) > 1 else [makar_value] * 3
-        line = {"bench": "train", "case": case, "threads": a.threads, "makar_value": round(makar_value, 1), "peer": "pytorch", "peer_value": round(peer_value, 1),
+        line = {"bench": "train", "case": case + (" bf16" if a.bf16 else ""), "threads": a.threads, "makar_value": round(makar_value, 1), "peer": "pytorch", "peer_value": round(peer_value, 1),
                 "unit": "tok/s", "ratio": round(makar_value / peer_value, 3), "spread": round((q[2] - q[0]) / 2 / makar_value, 3),
                 "makar_peak_mb": peak["makar"], "peer_peak_mb": peak["peer"]}
         if a.json:
             print(json.dumps(line), flush=True)
         else:
-            print(f"{case}: makar {makar_value:.0f} tok/s, PyTorch {peer_value:.0f} tok/s, {makar_value / peer_value:.2f} times; "
+            print(f"{line['case']}: makar {makar_value:.0f} tok/s, PyTorch {peer_value:.0f} tok/s, {makar_value / peer_value:.2f} times; "
                   f"peak memory {peak['makar']} MB against {peak['peer']} MB", flush=True)
 
 

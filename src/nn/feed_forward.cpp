@@ -13,27 +13,27 @@ namespace makar {
 FeedForward::FeedForward(ParameterSet& set, const std::string& name, int64_t width,
                          const FeedForwardSpec& spec)
     : spec_(spec) {
-  const auto make = [&](const std::string& at, int64_t inner) {
+  const auto make = [&](const std::string& at, int64_t inner, bool bias) {
     Expert e;
-    if (spec.gated) e.gate = Linear(set, at + ".gate", width, inner, spec.bias);
-    e.up = Linear(set, at + ".up", width, inner, spec.bias);
-    e.down = Linear(set, at + ".down", inner, width, spec.bias);
+    if (spec.gated) e.gate = Linear(set, at + ".gate", width, inner, bias);
+    e.up = Linear(set, at + ".up", width, inner, bias);
+    e.down = Linear(set, at + ".down", inner, width, bias);
     return e;
   };
   if (spec.experts == 0) {
-    experts.push_back(make(name, spec.width));
+    experts.push_back(make(name, spec.width, spec.bias));
     return;
   }
   router = Linear(set, name + ".router", width, spec.experts, spec.router_bias);
   if (spec.sigmoid_router)
     correction_ = set.add(name + ".router_correction", {spec.experts}), correction_->buffer = true;
   for (int64_t i = 0; i < spec.experts; ++i) {
-    experts.push_back(make(fmt::format("{}.experts.{}", name, i), spec.width));
+    experts.push_back(make(fmt::format("{}.experts.{}", name, i), spec.width, spec.bias));
     for (const Linear* l : {&experts.back().gate, &experts.back().up, &experts.back().down})
       for (Parameter* p : {l->weight(), l->bias()})
         if (p) p->of_expert = true;
   }
-  if (spec.shared_width > 0) shared = make(name + ".shared", spec.shared_width);
+  if (spec.shared_width > 0) shared = make(name + ".shared", spec.shared_width, spec.shared_bias);
   if (spec.shared_gate) shared_gate = Linear(set, name + ".shared_gate", width, 1, false);
 }
 

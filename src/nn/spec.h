@@ -102,6 +102,7 @@ struct FeedForwardSpec {
   float routed_scale = 1.0f;                        // multiplies the weights of the chosen experts
   bool normalized = true;                           // the weights of the chosen experts sum to 1
   int64_t shared_width = 0;                         // > 0: one more expert for all tokens
+  bool shared_bias = false;
   bool shared_gate = false;                         // its output is scaled by a sigmoid gate (Qwen 2)
 };
 

@@ -13,13 +13,6 @@ namespace makar {
 namespace {
 
 constexpr size_t kCacheLine = 64, kHugePage = size_t{2} << 20, kMinHugeBytes = 2 * kHugePage;
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kRecyclesSmall = false;  // so that the sanitizer detects use after free
-#elif defined(__has_feature)
-constexpr bool kRecyclesSmall = !__has_feature(address_sanitizer);
-#else
-constexpr bool kRecyclesSmall = true;
-#endif
 
 std::byte* aligned_block(size_t bytes) {
   const bool huge = bytes >= kMinHugeBytes;

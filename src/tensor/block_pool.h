@@ -14,6 +14,13 @@ namespace makar {
 class BlockPool {
  public:
   static BlockPool& shared();  // the process-wide pool
+#if defined(__SANITIZE_ADDRESS__)
+  static constexpr bool kRecyclesSmall = false;  // so that the sanitizer detects use after free
+#elif defined(__has_feature)
+  static constexpr bool kRecyclesSmall = !__has_feature(address_sanitizer);
+#else
+  static constexpr bool kRecyclesSmall = true;
+#endif
 
   std::byte* allocate(size_t bytes);
   void deallocate(std::byte* block, size_t bytes);

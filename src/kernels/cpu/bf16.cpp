@@ -1,6 +1,9 @@
-// Kernels on bf16 activations as compositions: widen to f32, run the f32 kernel, round.
+// Kernels on bf16 activations as compositions: widen to f32, run the f32 kernel, round. Products are in
+// product_bf16.cpp.
+#include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/product_bf16.h"
 #include "kernels/cpu/ranges.h"
 #include "kernels/cpu/tasks.h"
 #include "kernels/cpu_device.h"
@@ -13,6 +16,12 @@ namespace {
 
 float widen(Bf16 x) { return from_bf16(x.bits); }
 Bf16 round_to_bf16(float x) { return {to_bf16(x)}; }
+void widen_values(const Bf16* x, int64_t n, float* y) {
+  cpu().widen(DType::kBF16, reinterpret_cast<const uint16_t*>(x), n, y);
+}
+void round_values(const float* x, int64_t n, Bf16* y) {
+  cpu().store_sums_bf16(x, nullptr, false, n, reinterpret_cast<uint16_t*>(y));
+}
 
 // Scratch buffer of f32 values: a copy of bf16 values, or results that are rounded to bf16 later.
 class FloatBuffer {
@@ -20,15 +29,14 @@ class FloatBuffer {
   FloatBuffer(ThreadPool& pool, int64_t n)
       : pool_(pool), n_(n), values_(Scratch::of_floats(std::max<int64_t>(n, 1))) {}
   FloatBuffer(ThreadPool& pool, const Bf16* x, int64_t n) : FloatBuffer(pool, n) {
-    each_range(pool_, n, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) data()[i] = widen(x[i]);
-    });
+    each_range(pool_, n,
+               [&](int64_t begin, int64_t end) { widen_values(x + begin, end - begin, data() + begin); });
   }
   float* data() const { return values_.floats(); }
   void round_to(Bf16* y, bool accumulate = false) const {
     each_range(pool_, n_, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        y[i] = round_to_bf16(accumulate ? widen(y[i]) + data()[i] : data()[i]);
+      if (!accumulate) return round_values(data() + begin, end - begin, y + begin);
+      for (int64_t i = begin; i < end; ++i) y[i] = round_to_bf16(widen(y[i]) + data()[i]);
     });
   }
 
@@ -41,6 +49,15 @@ class FloatBuffer {
 }  // namespace
 
 void CpuDevice::convert(const Convert& a) {
+  if (!a.factor && !a.accumulate && a.from != a.to) {
+    each_range(*pool_, a.n, [&](int64_t begin, int64_t end) {
+      if (a.to == DType::kF32)
+        widen_values(static_cast<const Bf16*>(a.x) + begin, end - begin, static_cast<float*>(a.y) + begin);
+      else
+        round_values(static_cast<const float*>(a.x) + begin, end - begin, static_cast<Bf16*>(a.y) + begin);
+    });
+    return;
+  }
   const auto run = [&](auto read, auto write) {
     each_range(*pool_, a.n, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) write(i, a.factor ? read(i) * a.factor[0] : read(i));
@@ -108,55 +125,31 @@ void CpuDevice::norm_backward_bf16(const NormBackwardBf16& a) {
                  a.accumulate_x, a.accumulate_w, a.accumulate_b});
 }
 
-void CpuDevice::product_bf16(const ProductBf16& a) {
-  // The operands' extents in memory, from the first to the last element.
-  const auto extent = [&](const Operand& x, int64_t rows) {
-    return rows > 0 && a.k > 0 ? (rows - 1) * x.row_stride + (a.k - 1) * x.k_stride + 1 : 0;
-  };
-  const FloatBuffer left(*pool_, static_cast<const Bf16*>(a.a.data), extent(a.a, a.m)),
-      right(*pool_, static_cast<const Bf16*>(a.b.data), extent(a.b, a.n)),
-      bias(*pool_, a.bias, a.bias ? a.n : 0);
-  Gemm f32{a.m,
-           a.n,
-           a.k,
-           {left.data(), DType::kF32, a.a.row_stride, a.a.k_stride},
-           {right.data(), DType::kF32, a.b.row_stride, a.b.k_stride},
-           {static_cast<float*>(a.c), a.ldc, a.accumulate, a.bias ? bias.data() : nullptr}};
-  if (a.type == DType::kF32) return gemm(f32);
-  const FloatBuffer out(*pool_, a.m * a.n);
-  f32.out.c = out.data(), f32.out.ldc = a.n, f32.out.accumulate = false;
-  gemm(f32);
-  auto* c = static_cast<Bf16*>(a.c);
-  for (int64_t i = 0; i < a.m; ++i)
-    for (int64_t j = 0; j < a.n; ++j) {
-      const float sum = out.data()[i * a.n + j];
-      c[i * a.ldc + j] =
-          round_to_bf16(a.accumulate ? widen(c[i * a.ldc + j]) + widen(round_to_bf16(sum)) : sum);
-    }
-}
+void CpuDevice::product_bf16(const ProductBf16& a) { kernels::product_bf16(*pool_, a); }
 
 void CpuDevice::gemm_packed_bf16(const PackedGemmBf16& a) {
   for (int64_t i = 0; i < a.count; ++i) {
     const PackedProductBf16& p = a.products[i];
-    const int64_t n = p.b->n(), k = p.b->k();
-    const FloatBuffer x(*pool_, a.a, a.m * k), out(*pool_, a.m * n), bias(*pool_, p.bias ? n : 0);
-    for (int64_t j = 0; p.bias && j < n; ++j) bias.data()[j] = widen(round_to_bf16(p.bias[j]));
-    const PackedProduct f32{p.b, {out.data(), n, false, p.bias ? bias.data() : nullptr}};
-    gemm_packed({a.m, {x.data(), DType::kF32, k, 1}, &f32, 1});
-    out.round_to(p.c);
+    const Scratch bias = Scratch::of_floats(p.bias ? p.b->n() : 0);
+    for (int64_t j = 0; p.bias && j < p.b->n(); ++j) bias.floats()[j] = widen(round_to_bf16(p.bias[j]));
+    kernels::product_bf16(*pool_, a.m, a.a, static_cast<const PackedMatrix&>(*p.b), bias.floats(), p.c);
   }
 }
 
 void CpuDevice::cross_entropy_bf16(const CrossEntropyBf16& a) {
   const FloatBuffer x(*pool_, a.rows * a.cols);
-  for (int64_t i = 0; i < a.rows; ++i)
-    for (int64_t j = 0; j < a.cols; ++j) x.data()[i * a.cols + j] = widen(a.x[i * a.stride + j]);
+  pool_->for_ranges(a.rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) widen_values(a.x + i * a.stride, a.cols, x.data() + i * a.cols);
+  });
   cross_entropy({x.data(), a.gradient ? x.data() : nullptr, a.targets, a.losses, a.rows, a.cols, a.smoothing,
                  a.weight, a.soft_cap});
   if (!a.gradient) return;
-  for (int64_t i = 0; i < a.rows; ++i)
-    for (int64_t j = 0; j < a.stride; ++j)
-      a.x[i * a.stride + j] = j < a.cols ? round_to_bf16(x.data()[i * a.cols + j]) : Bf16{0};
+  pool_->for_ranges(a.rows, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      round_values(x.data() + i * a.cols, a.cols, a.x + i * a.stride);
+      std::fill(a.x + i * a.stride + a.cols, a.x + (i + 1) * a.stride, Bf16{0});
+    }
+  });
 }
 
 namespace {
@@ -176,11 +169,14 @@ int64_t kv_extent(const AttentionShape& s) {
 
 // Rounds the rows of all sequences.
 template <class Rows>
-void round_rows(const AttentionShape& s, int64_t width, const FloatBuffer& from, Bf16* to, Rows rows) {
+void round_rows(ThreadPool& pool, const AttentionShape& s, int64_t width, const FloatBuffer& from, Bf16* to,
+                Rows rows) {
   for (int64_t i = 0; i < s.count; ++i) {
     const auto [start, count] = rows(s.sequences[i]);
-    for (int64_t at = start * width; at < (start + count) * width; ++at)
-      to[at] = round_to_bf16(from.data()[at]);
+    const float* x = from.data() + start * width;
+    Bf16* y = to + start * width;
+    each_range(pool, count * width,
+               [&](int64_t begin, int64_t end) { round_values(x + begin, end - begin, y + begin); });
   }
 }
 std::pair<int64_t, int64_t> q_rows(const SequenceRows& s) { return {s.q_start, s.q_rows}; }
@@ -192,7 +188,7 @@ void CpuDevice::attention_bf16(const AttentionBf16& a) {
   const int64_t nq = q_extent(a.shape), nk = kv_extent(a.shape);
   const FloatBuffer q(*pool_, a.q, nq), k(*pool_, a.k, nk), v(*pool_, a.v, nk), out(*pool_, nq);
   attention({a.shape, q.data(), k.data(), v.data(), out.data(), a.lse});
-  round_rows(a.shape, a.shape.heads * a.shape.head_dim, out, a.out, q_rows);
+  round_rows(*pool_, a.shape, a.shape.heads * a.shape.head_dim, out, a.out, q_rows);
 }
 namespace {
 
@@ -245,7 +241,7 @@ void CpuDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
   AttentionShape shape = a.shape;
   shape.sequences = sequences.data();
   attention({shape, q.data(), k.data(), v.data(), out.data(), lse.data()});
-  round_rows(a.shape, a.shape.heads * dim, out, a.out, q_rows);
+  round_rows(*pool_, a.shape, a.shape.heads * dim, out, a.out, q_rows);
 }
 
 void CpuDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
@@ -256,9 +252,9 @@ void CpuDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   std::fill_n(dq.data(), nq, 0.0f), std::fill_n(dk.data(), nk, 0.0f), std::fill_n(dv.data(), nk, 0.0f);
   attention_backward({a.shape, q.data(), k.data(), v.data(), out.data(), a.lse, dy.data(), dq.data(),
                       dk.data(), dv.data(), nullptr});
-  round_rows(a.shape, a.shape.heads * a.shape.head_dim, dq, a.dq, q_rows);
-  round_rows(a.shape, a.shape.kv_heads * a.shape.head_dim, dk, a.dk, kv_rows);
-  round_rows(a.shape, a.shape.kv_heads * a.shape.head_dim, dv, a.dv, kv_rows);
+  round_rows(*pool_, a.shape, a.shape.heads * a.shape.head_dim, dq, a.dq, q_rows);
+  round_rows(*pool_, a.shape, a.shape.kv_heads * a.shape.head_dim, dk, a.dk, kv_rows);
+  round_rows(*pool_, a.shape, a.shape.kv_heads * a.shape.head_dim, dv, a.dv, kv_rows);
 }
 
 }  // namespace makar

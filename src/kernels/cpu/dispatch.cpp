@@ -68,8 +68,8 @@ void add_x86(std::vector<const Table*>& tables) {
   tables.push_back(&avx512::table());
   if (!__builtin_cpu_supports("avx512vnni")) return;
   tables.push_back(&avx512vnni::table(avx512::table()));
-  // AMX-TILE and AMX-INT8
-  if ((leaf7_0_edx >> 24 & 1) && (leaf7_0_edx >> 25 & 1) && may_use_tiles())
+  // AMX-BF16, AMX-TILE and AMX-INT8
+  if ((leaf7_0_edx >> 22 & 1) && (leaf7_0_edx >> 24 & 1) && (leaf7_0_edx >> 25 & 1) && may_use_tiles())
     tables.push_back(&amx::table(avx512vnni::table(avx512::table())));
 }
 

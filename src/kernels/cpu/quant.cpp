@@ -13,7 +13,8 @@
 namespace makar::kernels {
 namespace {
 
-constexpr int64_t kMaxSerialValues = 16384;  // up to this many activations, the caller quantizes alone
+constexpr int64_t kMaxSerialValues = 8192;  // up to this many activations, the caller quantizes alone
+constexpr int64_t kMinTaskValues = 2048;    // activations per task otherwise
 constexpr int64_t kMaxL2Bytes = int64_t{640} << 10;  // bytes of activations that stay in the L2 cache
 constexpr int64_t kMaxTaskRows = 256;
 constexpr int64_t kMaxInPlaceRows = 32;  // rows up to which directly usable forms are not expanded
@@ -40,16 +41,22 @@ struct Activations {
                                       : ceil_div(rows, panels)),  // panels of 4 allow 8 rows at a time
         blocks(b.blocks()),
         data((panels = ceil_div(rows, panel_rows)) * panel_bytes(static_cast<int>(panel_rows))) {
+    if (panels * blocks == 0) return;
+    // Blocks [begin, end) of all panels, numbered consecutively.
     const auto quantize = [&](int64_t begin, int64_t end) {
-      for (int64_t p = begin; p < end; ++p)
-        b.table().quant_rows(b.form(), b.unit(),
-                             static_cast<const float*>(a.data) + p * panel_rows * a.row_stride, a.row_stride,
-                             count(p), b.k(), blocks, panel(p));
+      for (int64_t at = begin, last; at < end; at = last) {
+        const int64_t p = at / blocks, first = at % blocks;
+        last = std::min(end, (p + 1) * blocks);
+        const int64_t k = std::min(b.k(), first * kQuantBlock);  // the last blocks may be padding only
+        const auto* x = static_cast<const float*>(a.data) + p * panel_rows * a.row_stride + k;
+        table.quant_rows(b.form(), b.unit(), x, a.row_stride, count(p), b.k() - k, last - at,
+                         panel(p) + first * block_bytes(count(p)));
+      }
     };
     if (m * b.k() <= kMaxSerialValues)
-      quantize(0, panels);
+      quantize(0, panels * blocks);
     else
-      pool.for_ranges(panels, 1, quantize);
+      pool.for_ranges(panels * blocks, ceil_div(kMinTaskValues, panel_rows * kQuantBlock), quantize);
   }
   int count(int64_t p) const { return static_cast<int>(std::min(panel_rows, m - p * panel_rows)); }
   int64_t block_bytes(int rows) const { return activation_bytes(form, rows, table.quant_initial_sums); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "kernels/cpu/tile_bf16.h"
 #include "kernels/kernel_args.h"
 
 namespace makar::kernels {
@@ -159,6 +160,21 @@ struct Table {
   void (*pack_b_widen)(DType type, const uint16_t* x, int64_t row_stride, int64_t k_stride, int64_t rows,
                        int64_t k, float* out) = nullptr;
   void (*widen)(DType type, const uint16_t* x, int64_t count, float* out) = nullptr;  // f16 or bf16 to f32
+
+  // --- matrix product of bf16 (product_bf16.h drives these) ---
+  // Packs up to 16 lines by k into ceil(k / 32) tiles, padded with zeros; element (r, p) is at
+  // x[r*row_stride + p*k_stride]. `pairs_first`: tiles of B.
+  void (*pack_tiles_bf16)(const uint16_t* x, int64_t row_stride, int64_t k_stride, int lines, int64_t k,
+                          bool pairs_first, void* tiles) = nullptr;
+  void (*multiply_tiles_bf16)(const TilesBf16&) = nullptr;
+  // sums[rows][nr]: one to kMaxRowsBf16 rows by one panel [k][nr] of packed weights; the bits of the tiles.
+  void (*rows_bf16)(int rows, int64_t k, const uint16_t* a, int64_t lda, const uint16_t* panel,
+                    float* sums) = nullptr;
+  // One row of results: c = sums, + bias if it is not null, or c + sums. In bf16, each sum is rounded before
+  // it is added to c.
+  void (*store_sums)(const float* sums, const float* bias, bool accumulate, int64_t n, float* c) = nullptr;
+  void (*store_sums_bf16)(const float* sums, const float* bias, bool accumulate, int64_t n,
+                          uint16_t* c) = nullptr;
 
   // --- matrix product on quantized weights (quant.h drives these) ---
   int quant_cols = 4;               // columns of a panel: 4, 8 or 16

@@ -6,7 +6,7 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/gemm.h"
-#include "tensor/block_pool.h"
+#include "kernels/cpu/scratch.h"
 
 namespace makar::kernels {
 
@@ -19,23 +19,6 @@ inline int64_t stream_tasks(const ThreadPool& pool, int64_t bytes) {
   const int64_t threads = pool.threads();
   return threads == 1 ? 1 : threads * std::max<int64_t>(1, bytes / threads / kTaskBytes);
 }
-
-// A scratch buffer from the shared block pool.
-class Scratch {
- public:
-  explicit Scratch(int64_t bytes)
-      : bytes_(static_cast<size_t>(bytes)), data_(BlockPool::shared().allocate(bytes_)) {}
-  static Scratch of_floats(int64_t count) { return Scratch(count * int64_t{sizeof(float)}); }
-  ~Scratch() { BlockPool::shared().deallocate(data_, bytes_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::byte* get() const { return data_; }
-  float* floats() const { return reinterpret_cast<float*>(data_); }
-
- private:
-  size_t bytes_;
-  std::byte* data_;
-};
 
 // Adds the bias, if any, to rows [i0, i1) and columns [j0, j1) of an output.
 inline void add_bias(const GemmOutput& out, int64_t i0, int64_t i1, int64_t j0, int64_t j1) {

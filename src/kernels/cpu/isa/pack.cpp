@@ -4,6 +4,9 @@
 
 #include "kernels/cpu/isa/quad.h"
 #include "kernels/cpu/isa/sections.h"
+#if defined(MAKAR_ISA_avx512)
+#include "kernels/cpu/isa/pack_avx512.h"
+#endif
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
@@ -33,12 +36,30 @@ inline void transpose_strip(const T* x, int64_t row_stride, int valid_rows, int6
       out[p * W + i] = i < valid_rows ? quad_one(x + i * row_stride + p) : 0.0f;
 }
 
-// Rows are contiguous along k: packs one panel with 4 x 4 transposes.
+#if defined(MAKAR_ISA_avx512)
+constexpr bool kTransposesPanels = true;
+#else
+constexpr bool kTransposesPanels = false;
+template <int W, class T>
+inline void transpose_panel(const T*, int64_t, float*) {}
+
+template <int W, class T>
+inline void copy_row(const T* x, float* out) {
+  for (int i = 0; i + 4 <= W; i += 4) quad_store(out + i, quad_load(x + i));
+  for (int i = W / 4 * 4; i < W; ++i) out[i] = quad_one(x + i);
+}
+#endif
+
+// Rows are contiguous along k: packs one panel with 16 x 16 or 4 x 4 transposes.
 template <int W, class T>
 void pack_transposed(const T* x, int64_t row_stride, int valid_rows, int64_t k, float* out) {
   for (int64_t p = 0; p < k; p += 16) {
     const int64_t k_count = std::min<int64_t>(16, k - p);
     for (int i = 0; i < valid_rows; ++i) __builtin_prefetch(x + i * row_stride + p + kPrefetchElements);
+    if (kTransposesPanels && k_count == 16 && valid_rows == W) {
+      transpose_panel<W>(x + p, row_stride, out + p * W);
+      continue;
+    }
     for (int i = 0; i + 4 <= W; i += 4) {
       const T* from = x + i * row_stride + p;
       if (valid_rows >= i + 4)
@@ -52,12 +73,6 @@ void pack_transposed(const T* x, int64_t row_stride, int valid_rows, int64_t k, 
                                 out + p * W + i);
     }
   }
-}
-
-template <int W, class T>
-inline void copy_row(const T* x, float* out) {
-  for (int i = 0; i + 4 <= W; i += 4) quad_store(out + i, quad_load(x + i));
-  for (int i = W / 4 * 4; i < W; ++i) out[i] = quad_one(x + i);
 }
 
 // Rows are adjacent for each k: plain copies. Several panels are filled together to read long runs.
@@ -160,6 +175,9 @@ void pack_b_widen(DType type, const uint16_t* x, int64_t row_stride, int64_t k_s
 template <class T>
 void widen_as(const T* x, int64_t count, float* out) {
   int64_t i = 0;
+#if defined(MAKAR_ISA_avx2) || defined(MAKAR_ISA_avx512)
+  for (; i + kVecLanes <= count; i += kVecLanes) store(out + i, load(x + i));
+#endif
   for (; i + 4 <= count; i += 4) quad_store(out + i, quad_load(x + i));
   for (; i < count; ++i) out[i] = quad_one(x + i);
 }

@@ -2,16 +2,8 @@
 // sums.
 #pragma once
 #include "kernels/cpu/isa/quant_lanes.h"
+#include "kernels/cpu/isa/unrolled.h"
 #include "kernels/cpu/quant_form.h"
-
-// Portable code is the reference; unrolling would only slow down compilation.
-#if defined(MAKAR_ISA_portable)
-#define MAKAR_UNROLLED
-#elif defined(__clang__)
-#define MAKAR_UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define MAKAR_UNROLLED _Pragma("GCC unroll 16")
-#endif
 
 namespace makar::kernels::MAKAR_ISA {
 

@@ -13,6 +13,7 @@ void fill_rope(Table& table);
 void fill_update(Table& table);
 void fill_attention(Table& table);
 void fill_pack(Table& table);
+void fill_product_bf16(Table& table);
 void fill_quant(Table& table);
 void fill_quant_rows(Table& table);
 void fill_quant_eight(Table& table);

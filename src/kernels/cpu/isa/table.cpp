@@ -17,6 +17,7 @@ const Table& table() {
     fill_update(result);
     fill_attention(result);
     fill_pack(result);
+    fill_product_bf16(result);
     fill_quant(result);
     fill_quant_rows(result);
     fill_quant_eight(result);

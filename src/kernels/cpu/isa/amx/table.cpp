@@ -30,6 +30,7 @@ const Table& table(const Table& base) {
     result.isa = "amx";
     result.peak_int8 = peak_int8;
     fill_tiles(result);
+    fill_product_bf16(result);
     return result;
   }();
   return t;
