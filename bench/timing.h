@@ -89,7 +89,7 @@ inline std::vector<Times> interleave(const std::vector<std::function<void()>>& c
        ++round) {  // round -1 is the warm-up and sizes the batches
     wait_for_quiet(patience);
     for (size_t i = 0; i < calls.size(); ++i) {
-      // Until idle threads of the other competitors sleep.
+      // Wait until the idle threads of the other competitors sleep.
       std::this_thread::sleep_for(std::chrono::milliseconds(3));
       for (const double end = clock() + batch_s / 4; clock() < end;) calls[i]();
       const double waited = waited_for_cores(), begin = clock();

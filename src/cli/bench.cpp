@@ -134,7 +134,8 @@ void declare(Options& options, BenchCommand& c) {
   c.model.declare_device(options);
   options.group("Cases");
   options.add("-p --n-prompt", &c.prompt, "prompt tokens of the prefill case; 0 skips it", "N");
-  options.add("-n --n-gen", &c.generated, "tokens to generate per request; below 2 skips these cases", "N");
+  options.add("-n --n-gen", &c.generated, "tokens to generate per request; below 2 skips the decode cases",
+              "N");
   options.add("-d --n-depth", &c.depth, "tokens in the context before generation", "N");
   options.add("-b --batch", &c.batches,
               "number of requests in a batch; may be repeated; 1, 4, 8 and 16 if not set", "N");

@@ -151,7 +151,7 @@ void declare_encode(Options& options, EncodeCommand& c) {
   declare_threads(options, c.threads);
 }
 
-// Errors are bad usage.
+// Every error is bad usage: exit code 2.
 Status check_encode(EncodeCommand& c) {
   MAKAR_RETURN_IF_ERROR(c.shared.resolve());
   if (c.max_length < 0) return error_at("--max-length", "expected 0 or more, got {}", c.max_length);

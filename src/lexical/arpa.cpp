@@ -10,7 +10,7 @@
 namespace makar {
 namespace {
 
-constexpr uint64_t kMaxNgrams = 0xFFFFFFF0;  // numbers of n-grams have 32 bits
+constexpr uint64_t kMaxNgrams = 0xFFFFFFF0;  // the index of an n-gram has 32 bits
 
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\t' || text.back() == '\r'))

@@ -1,5 +1,5 @@
-// A corpus as word numbers, in an unnamed file that is mapped: memory does not grow with the corpus, only
-// with the vocabulary.
+// A corpus as word ids, in an unnamed file that is mapped: memory does not grow with the corpus, only with
+// the vocabulary.
 #pragma once
 #include <functional>
 #include <span>
@@ -44,7 +44,7 @@ struct WordStream {
 
   NumberedWords words;           // by descending count, then in order of the first occurrence
   std::vector<uint64_t> counts;  // of each word
-  MappedRecords ids;             // word numbers, and kLineEnd after each line
+  MappedRecords ids;             // word ids, and kLineEnd after each line
   uint64_t size = 0;             // ids in use, after rare words are removed
   uint64_t tokens = 0;           // without line ends
 

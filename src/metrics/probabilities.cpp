@@ -16,7 +16,7 @@ std::vector<size_t> by_score(const std::vector<double>& scores) {  // descending
   return order;
 }
 
-// Calls f with the counts of positives and negatives above each threshold, after each group of equal scores.
+// Calls f with the counts of positives and negatives at or above each threshold, once per distinct score.
 template <class F>
 void each_threshold(const std::vector<double>& scores, const std::vector<bool>& positive, const F& f) {
   const auto order = by_score(scores);

@@ -13,7 +13,7 @@
 namespace makar {
 namespace {
 
-// Matches, and the units of each side: the most that could match.
+// Matches, and the number of units on each side, which bounds the matches.
 struct RougeCounts {
   double matches = 0, hyp = 0, ref = 0;
 };

@@ -32,7 +32,7 @@ class GatheredAdapters {
   std::vector<int32_t> adapters_;
 };
 
-// linear(x) in f32, where all rows of x have the first of ctx.row_adapters.
+// linear(x) in f32; all rows of x use the adapter ctx.row_adapters[0].
 Tensor linear_of_sequence(Context& ctx, const Linear& linear, const Tensor& x);
 
 }  // namespace makar

@@ -16,9 +16,10 @@ struct PreferencePairs {
   Tensor reference_chosen, reference_rejected;
 };
 
-// Direct preference optimisation (Rafailov et al., 2023): mean of -log s(beta * margin), where margin is how
-// much more than the reference the policy prefers the chosen completion. With smoothing e, labels are assumed
-// wrong with probability e (conservative DPO; Mitchell, 2023).
+// Direct preference optimisation (Rafailov et al., 2023): mean of -log s(beta * margin), where s is the
+// logistic function, and margin is chosen - rejected under the policy minus chosen - rejected under the
+// reference. With smoothing e, labels are assumed wrong with probability e (conservative DPO; Mitchell,
+// 2023).
 Tensor dpo_loss(Context& ctx, const PreferencePairs& pairs, float beta, float smoothing = 0.0f);
 // Identity preference optimisation (Azar et al., 2023): mean of (margin - 1 / (2 beta))^2.
 Tensor ipo_loss(Context& ctx, const PreferencePairs& pairs, float beta);

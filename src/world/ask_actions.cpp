@@ -32,7 +32,7 @@ Asked first(const Scene& s, Draw& d) {
   return q;
 }
 
-// Two actions of one person in a row; asks for one by the other, which happens once.
+// Two consecutive actions of one person: names one, which occurs once, and asks for the other.
 Asked after(const Scene& s, Draw& d) {
   struct Pair {
     int person;

@@ -120,7 +120,8 @@ Json make_unfiltered(const WorldOptions& o, uint64_t record) {
           {"kind", answer.kind}};
 }
 
-// Ranks: 0 for the right answer, then the number of the kind; two wrong answers have one rank.
+// Ranks: 0 for the right answer, 1 plus the index of the kind for a worse one; answers of one kind have equal
+// ranks.
 Json make_ranked(const WorldOptions& o, uint64_t record) {
   const Sample sample(o, record);
   Draw d = draw_of(o, record, Stream::kRejected);

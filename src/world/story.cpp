@@ -91,8 +91,8 @@ Simulation::Thread Simulation::move_things(int budget) {
   return out;
 }
 
-// Actions with things are preferred where one is possible; otherwise somebody walks. False if the walk leads
-// nowhere.
+// Actions with things are preferred where one is possible; otherwise somebody walks. False if the walk would
+// end where it starts.
 bool Simulation::act(State& state, Thread& out) {
   const auto where = [&](int person) { return state.where[static_cast<size_t>(person)]; };
   Thread possible;
@@ -240,7 +240,7 @@ Simulation::Thread Simulation::weather() {
 
 void Simulation::run(int budget) {
   std::vector<Thread> threads;
-  // The main thread has most of the events; a second one stands beside it.
+  // The main thread has most of the events; a second one is interleaved with it.
   const int main = d_.from(1, 9), second = d_.below(6), rest = std::max(2, budget - 3);
   const bool timed = main == 5, in_order = main == 6;
   if (main < 4) threads.push_back(move_things(rest));

@@ -49,7 +49,7 @@ def golden_training(makar, scratch):
     for folder in sorted((GOLDEN / "models").iterdir()):
         fixture = folder / "golden.json"
         golden = json.loads(fixture.read_text() or "{}") if fixture.is_file() else {}
-        # Recorded with dropout on, or with positions that are not in its file (see tests/golden).
+        # Recorded with dropout on (docs/decisions/0006-golden-findings.md).
         if "training" not in golden or folder.name in {"t5-relu-tied", "t5-gated-gelu-untied", "marian-sinusoidal"}:
             continue
         rate = re.search(r"lr=(\S+)", golden["training"]["recipe"]).group(1)
@@ -223,7 +223,7 @@ def full_disk(makar, scratch):
     check(not list((scratch / "fresh").glob("*.tmp")), "no temporary folder is left")
     done = run(makar, *words, "--save-in-background", "-o", scratch / "fresh-background", preexec_fn=limit)
     check(done.returncode == 1 and "older ones are untouched" in done.stderr, f"a full disk in the background: {done.stderr}")
-    # The checkpoint before stays complete, and the run ends with the same bytes once there is space.
+    # The previous checkpoint stays complete, and the run ends with the same bytes once there is space.
     part = scratch / "part"
     run(makar, *words, "-o", part)
     for folder in part.glob("checkpoint-20"):

@@ -174,7 +174,7 @@ metric_list: [{metric: squad_exact}, {metric: squad_f1}, {metric: exact_match}]
 }
 
 TEST_F(EvalTest, AFileIsSolvedIfAllItsInputsAre) {
-  // Five inputs in three files: the second file has one wrong output, the third is right.
+  // Five inputs in three files; only the second file has a wrong output.
   write("d.jsonl", R"({"train":"t0","test":[{"in":"a","out":"1"},{"in":"b","out":"2"}]}
 {"train":"t1","test":[{"in":"c","out":"3"},{"in":"d","out":"4"}]}
 {"train":"t2","test":[{"in":"e","out":"5"}]}
@@ -207,7 +207,7 @@ doc_to_text: "{{ train }}\n{{ test.in }}"
 doc_to_target: "{{ test.out }}"
 metric_list: [{metric: exact_match, alias: solved, all_of: document_number, where: "{{ test.in != 'b' and test.in != 'd' }}"}]
 )"));
-  EXPECT_EQ(filtered[0].scores[0].score.value, 1) << "files 0, 1 and 2, each by its other input";
+  EXPECT_EQ(filtered[0].scores[0].score.value, 1) << "the inputs that remain in files 0, 1 and 2 are solved";
   EXPECT_TRUE(filtered[0].samples[1].contains("solved"));
   // A file that the limit cuts off does not count.
   options_.limit = 3;
@@ -242,7 +242,7 @@ dataset_kwargs: {data_files: {test: "{name}.csv"}, columns: [A, two, answer]}
 dataset_name: {first: [x], second: [y]}
 output_type: multiple_choice
 doc_to_text: "{{ dataset_name }} {{ A }}"
-doc_to_choice: [A, B]  # texts, also where a field has the name
+doc_to_choice: [A, B]  # literal texts, even if a field has that name
 doc_to_target: answer
 )");
   const auto subtasks = run(grouped);

@@ -41,7 +41,7 @@ def check_unfiltered(s):
 def check_filtered(s, plain, chat):
     choice = s.post("/v1/completions", BODY)[1]["choices"][0]
     check(choice["finish_reason"] == "content_filter", f"filtered: {choice}")
-    check(len(choice["text"]) < len(plain) and plain.startswith(choice["text"]), "the answer is a beginning of the unfiltered one")
+    check(len(choice["text"]) < len(plain) and plain.startswith(choice["text"]), "the answer is a prefix of the unfiltered one")
     _, events = s.stream("/v1/completions", BODY)
     pieces = [e["choices"][0] for e in events if e != "[DONE]" and e["choices"]]
     check("".join(p["text"] for p in pieces) == choice["text"], "a stream ends at the same place")

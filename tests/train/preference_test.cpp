@@ -1,4 +1,4 @@
-// Preference losses: the golden figures of DPO and IPO, gradients by differences of the formulas.
+// Preference losses against the golden fixtures of DPO and IPO, gradients against their formulas.
 #include "train/preference.h"
 
 #include <gtest/gtest.h>

@@ -99,7 +99,7 @@ void CpuDevice::short_conv(const ShortConv& a) {
 }
 
 void CpuDevice::short_conv_backward(const ShortConvBackward& a) {
-  constexpr int64_t kTapCost = 64;  // rough cost of one tap of a channel, in elements of plain work
+  constexpr int64_t kTapCost = 64;  // rough cost of one tap of a channel, in elementwise operations
   // Channels are independent; the rows of a channel are summed in order.
   each_rows(*pool_, a.channels, a.taps * kTapCost, [&](int64_t c0, int64_t c1) {
     for (int64_t c = c0; c < c1; ++c) {

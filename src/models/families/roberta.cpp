@@ -48,7 +48,8 @@ std::vector<NameRule> roberta_names(const ModelSpec& spec) {
   return rules;
 }
 
-// GGUF stores these models as bert, without the rows before the first position; such files are read as BERT.
+// GGUF stores these models as bert, without the unused rows at the start of the position table; such files
+// are read as BERT.
 GgufSection roberta_as_bert() {
   GgufSection section = bert_gguf("BertModel");
   section.matches = [](const GgufFields&) { return false; };

@@ -1,4 +1,4 @@
-// Tests: value is name(argument).
+// Jinja's tests: `value is name(argument)`.
 #include <algorithm>
 
 #include "base/nearest.h"

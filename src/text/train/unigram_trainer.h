@@ -1,7 +1,7 @@
 // Unigram training (Kudo, 2018): a large seed vocabulary of repeated substrings, expectation maximisation
-// over all segmentations, and pruning of the pieces with the smallest loss, with the steps and constants of
-// the Hugging Face trainer (which follows SentencePiece). Sums run over fixed chunks of words, so the result
-// does not depend on the number of threads.
+// over all segmentations, and pruning of the pieces whose removal increases the loss least, with the steps
+// and constants of the Hugging Face trainer (which follows SentencePiece). Sums run over fixed chunks of
+// words, so the result does not depend on the number of threads.
 #pragma once
 #include <functional>
 #include <optional>

@@ -2,11 +2,11 @@
 // parts and blocks of 64 k, sums are f32 in a fixed order for every form, row count and instruction set. With
 // x_p the integer dot product of part p, s_p the weight scale, d the activation scale, S = 1.5 * 2^23 and
 // base = -S (s_0 + s_1 + ...):
-//   t = fma(S + x_p, s_p, t) from t = base on; with mins t = fma(min_p, sum_p, t); y = fma(t, d, y)
+//   t = base; t = fma(S + x_p, s_p, t); with mins t = fma(min_p, sum_p, t); y = fma(t, d, y)
 // An integer sum that starts at the bits of S reads as the float S + x, so no conversion is needed. This
 // rounds t to a few units of the integer sums; rounding 64 activations to int8 already causes an error of
 // twenty units or more. For 16-bit weights and activations (256 h + l each), x is 256 sum h h' + sum (h l' +
-// l h'), without the products of low bytes, which are below 2^-16 of it.
+// l h'), without the products of low bytes, which are below 2^-16 of x.
 #include <array>
 #include <cstring>
 #include <utility>
@@ -139,9 +139,10 @@ inline void one_block(const RowsBlock<R>& a, const std::byte* values, const Scal
   for (int i = 0; i < R; ++i) acc[i] = fma(t[i], *a.template number<float>(F, 0, i), acc[i]);
 }
 
-// Prefetch distance in bytes for panels that are read in place; 0: none. On ARM, memory does not limit the
-// other forms. On x86, one row of Q8_0 by one thread read 16.7 GB/s with 16 KB ahead to the L2 cache, 12.3
-// with 4 KB ahead to the L1 cache (Xeon with AMX); Q4_K showed no clear difference.
+// Prefetch distance in bytes for panels that are read in place; 0: none. On ARM, memory bandwidth does not
+// limit the other forms. On x86, a product of one row with Q8_0 on one thread read 16.7 GB/s with prefetches
+// 16 KB ahead into the L2 cache, 12.3 GB/s with 4 KB ahead into the L1 cache (Xeon with AMX); Q4_K showed no
+// clear difference.
 template <int Form, int R>
 constexpr int64_t prefetch_distance() {
 #if defined(MAKAR_ISA_neon) || defined(MAKAR_ISA_portable)

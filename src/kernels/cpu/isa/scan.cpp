@@ -127,9 +127,9 @@ void decays(const float* a, const float* dt, float* keep) {
   for (int q = 0; q < kChannels * kQuads; ++q) quad_store(keep + 4 * q, quads[q]);
 }
 
-// One token of heads of one channel with 16 states, each with its own rate (Mamba). The factors of several
-// channels are computed first, so that the steps do not wait for them. `s` is passed by value: the compiler
-// would assume that stores to the states change a reference.
+// One token, for heads with one channel of 16 states, each with its own rate (Mamba). The factors of several
+// channels are computed first, so that the steps do not wait for them. `s` is passed by value: with a
+// reference, the compiler would have to assume that stores to the states change it.
 void scan_token(const ScanHeads s) {
   constexpr int64_t kChannels = 16, kPair = 2, kQuads = kLanes / 4;
   float keep[kChannels * kLanes];
