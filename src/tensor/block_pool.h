@@ -24,7 +24,8 @@ class BlockPool {
 
   std::byte* allocate(size_t bytes);
   void deallocate(std::byte* block, size_t bytes);
-  // Returns all unused blocks to the system.
+  // Returns the pool's unused blocks to the system (not the buffers that threads keep:
+  // kernels/cpu/scratch.h).
   void trim();
   // From now on frees unused blocks when used and unused blocks together would exceed `total` bytes; 0: the
   // default limit on unused blocks.

@@ -48,7 +48,7 @@ def main():
         text.write_text(good("data", "world", "--form", "text", "-n", 150, "--events", 3).stdout)
         plain.write_text("\n".join(json.loads(line)["text"] for line in text.read_text().splitlines()))
         good("pretrain", "-d", text, "--model-type", "llama", "--layers", 4, "--width", 64, "--heads", 4, "--kv-heads", 2, "--vocab-size", 400,
-             "--sequence-len", 128, "--max-steps", 60, "--learning-rate", 3e-3, "-q", "-o", base)
+             "--sequence-len", 128, "--max-steps", 150, "--learning-rate", 3e-3, "-q", "-o", base)
         words = ["--calibrate", plain, "--calibrate-tokens", 1024, "--report", plain, "--report-tokens", 1024, "-c", 128, "--json"]
         loss = {}
         for method in ("magnitude", "wanda", "sparsegpt"):

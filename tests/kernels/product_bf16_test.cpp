@@ -151,6 +151,71 @@ TEST(ProductBf16, PackedWeightsGiveTheSameBits) {
   }
 }
 
+TEST(ProductBf16, AnyStrides) {
+  ThreadPool pool(1);
+  const Case c{21, 35, 75, false, false, kBF16, false, false};
+  const Inputs in(c);
+  // A with an odd distance between rows; B with gaps between all values.
+  const int64_t a_row = c.k + 2, b_row = 2 * c.k + 1;
+  std::vector<uint16_t> a(static_cast<size_t>(c.m * a_row)), b(static_cast<size_t>(c.n * b_row));
+  for (int64_t p = 0; p < c.k; ++p) {
+    for (int64_t i = 0; i < c.m; ++i)
+      a[static_cast<size_t>(i * a_row + p)] = in.a[static_cast<size_t>(i * c.k + p)];
+    for (int64_t j = 0; j < c.n; ++j)
+      b[static_cast<size_t>(j * b_row + 2 * p)] = in.b[static_cast<size_t>(j * c.k + p)];
+  }
+  for (const Table* table : available()) {
+    std::vector<uint16_t> y(static_cast<size_t>(c.m * c.n));
+    product_bf16(pool,
+                 {c.m,
+                  c.n,
+                  c.k,
+                  {a.data(), kBF16, a_row, 1},
+                  {b.data(), kBF16, b_row, 2},
+                  y.data(),
+                  kBF16,
+                  c.n,
+                  false,
+                  nullptr},
+                 *table);
+    std::vector<float> wide(y.size());
+    for (size_t i = 0; i < y.size(); ++i) wide[i] = from_bf16(y[i]);
+    EXPECT_TRUE(same_bits(wide, run(pool, c, in, *table, c.m))) << table->isa;
+  }
+}
+
+// Values whose products and sums are near and below the smallest normal number.
+TEST(ProductBf16, TinyValuesGiveTheSameBits) {
+  ThreadPool pool(2);
+  const Case c{20, 48, 96, false, false, kF32, false, false};
+  Inputs in(c);
+  const auto scale = [](std::vector<uint16_t>& x, int exponent) {
+    for (uint16_t& v : x) v = to_bf16(std::ldexp(from_bf16(v), exponent));
+  };
+  scale(in.a, -66), scale(in.b, -60);
+  in.a[5] = 0x0001, in.a[6] = 0x8040;  // subnormal
+  const std::vector<float> expected = run(pool, c, in, *available()[0], c.m);
+  int64_t zeros = 0, tiny = 0;
+  for (const float x : expected) zeros += x == 0, tiny += x != 0 && std::fabs(x) < 0x1p-110f;
+  EXPECT_GT(zeros, 0);
+  EXPECT_GT(tiny, 0);
+  Case half = c;
+  half.type = kBF16;
+  for (const Table* table : available()) {
+    EXPECT_TRUE(same_bits(run(pool, c, in, *table, c.m), expected)) << table->isa;
+    const std::vector<float> all = run(pool, half, in, *table, c.m);
+    const PackedMatrix b = PackedMatrix::pack(pool, operand(in.b.data(), c.n, c.k, false), c.n, c.k, *table);
+    for (const int64_t rows : {1, 4, 5, 20}) {
+      std::vector<uint16_t> y(static_cast<size_t>(rows * c.n));
+      product_bf16(pool, rows, reinterpret_cast<const Bf16*>(in.a.data()), b, nullptr,
+                   reinterpret_cast<Bf16*>(y.data()));
+      std::vector<float> wide(y.size());
+      for (size_t i = 0; i < y.size(); ++i) wide[i] = from_bf16(y[i]);
+      EXPECT_TRUE(same_bits(wide, {all.begin(), all.begin() + rows * c.n})) << table->isa << ' ' << rows;
+    }
+  }
+}
+
 TEST(ProductBf16, InfinitiesAndNansStayInTheirRow) {
   ThreadPool pool(1);
   const Case c{20, 20, 40, false, false, kBF16, false, false};

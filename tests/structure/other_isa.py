@@ -18,7 +18,7 @@ VNNI = [*AVX512, "-mavx512vnni"]
 # Options and files of each set, as in cmake/isa.cmake.
 SETS = {
     "x86_64": {"avx2": AVX2, "avxvnni": [*AVX2, "-mavxvnni"], "avx512": AVX512, "avx512vnni": VNNI,
-               "amx": [*VNNI, "-mamx-tile", "-mamx-int8"]},
+               "amx": [*VNNI, "-mamx-tile", "-mamx-int8", "-mamx-bf16"]},
     "aarch64": {"neon": ["-march=armv8.2-a+fp16+dotprod"]},
 }
 FILES = {"avxvnni": ["quant*", "overlay/*"], "avx512vnni": ["quant*", "overlay/*"], "amx": ["amx/*"]}

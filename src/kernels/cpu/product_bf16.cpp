@@ -11,7 +11,7 @@
 namespace makar::kernels {
 namespace {
 
-constexpr int64_t kMaxBlockBytes = int64_t{4} << 20;  // of packed B
+constexpr int64_t kMaxBlockBytes = int64_t{2} << 20;  // of packed B
 constexpr int64_t kMaxTaskRows = 128, kMaxTaskColumns = 512;
 constexpr int64_t kChunkTiles = 64;  // tiles along k per pass: 256 KiB of A
 constexpr int64_t kTasksPerThreadBf16 = 4;
@@ -39,14 +39,16 @@ class Lines {
     if (line % width + count <= width)
       return table_.pack_tiles_bf16(panel + line % width, 1, width, static_cast<int>(count), k_count,
                                     pairs_first, out);
-    const Scratch lines(count * k_count * 2);
+    // Lines of two or more panels.
+    const Scratch lines(k_count * kTileLines * 2);
     auto* to = reinterpret_cast<uint16_t*>(lines.get());
-    for (int64_t i = 0; i < count; ++i) {
-      const auto* from =
-          static_cast<const uint16_t*>(packed_->panel((line + i) / width)) + p * width + (line + i) % width;
-      for (int64_t q = 0; q < k_count; ++q) to[i * k_count + q] = from[q * width];
+    for (int64_t i = 0, run; i < count; i += run) {
+      const int64_t at = line + i;
+      run = std::min(count - i, width - at % width);
+      const auto* from = static_cast<const uint16_t*>(packed_->panel(at / width)) + p * width + at % width;
+      for (int64_t q = 0; q < k_count; ++q) std::copy_n(from + q * width, run, to + q * kTileLines + i);
     }
-    table_.pack_tiles_bf16(to, k_count, 1, static_cast<int>(count), k_count, pairs_first, out);
+    table_.pack_tiles_bf16(to, 1, kTileLines, static_cast<int>(count), k_count, pairs_first, out);
   }
 
  private:
@@ -78,27 +80,33 @@ struct Product {
   }
 };
 
-// Rows [row, row + rows) by columns [col, col + cols), which begin at column `first` of the packed block.
+// Packs tiles [tile, tile + count) along k of rows [row, row + rows) of A.
+void pack_rows(const Product& p, int64_t row, int64_t rows, int64_t tile, int64_t count, std::byte* out) {
+  for (int64_t i = 0; i < rows; i += kTileLines, out += count * kTileBytes)
+    p.a.pack(row + i, std::min<int64_t>(kTileLines, rows - i), tile, count, p.k, false, out);
+}
+
+// Rows [row, row + rows) by columns [col, col + cols), whose packed lines begin at `packed_b`; `all_of_a`:
+// the packed rows, or null to pack them here.
 void run_task(const Product& p, int64_t row, int64_t rows, int64_t col, int64_t cols,
-              const std::byte* packed_b) {
+              const std::byte* packed_b, const std::byte* all_of_a) {
   const int64_t tiles = tiles_of(p.k), row_tiles = ceil_div(rows, kTileLines),
                 col_tiles = ceil_div(cols, kTileLines);
   const int64_t chunk = std::min(tiles, kChunkTiles), b_step = tiles * kTileBytes;
-  const Scratch packed_a(row_tiles * chunk * kTileBytes);
+  const Scratch packed_a(all_of_a ? 0 : row_tiles * chunk * kTileBytes);
   // The sums of [blocks of rows][blocks of columns][32][32], if k takes several passes.
   const int64_t row_blocks = ceil_div(row_tiles, 2), col_blocks = ceil_div(col_tiles, 2);
   const bool one_pass = chunk == tiles;
   const Scratch sums = Scratch::of_floats((one_pass ? 1 : row_blocks * col_blocks) * kTileBlock * kTileBlock);
   for (int64_t t = 0; t < tiles; t += chunk) {
-    const int64_t count = std::min(chunk, tiles - t), a_step = count * kTileBytes;
-    for (int64_t i = 0; i < row_tiles; ++i)
-      p.a.pack(row + i * kTileLines, std::min<int64_t>(kTileLines, rows - i * kTileLines), t, count, p.k,
-               false, packed_a.get() + i * a_step);
+    const int64_t count = std::min(chunk, tiles - t), a_step = (all_of_a ? tiles : count) * kTileBytes;
+    const std::byte* a = all_of_a ? all_of_a + t * kTileBytes : packed_a.get();
+    if (!all_of_a) pack_rows(p, row, rows, t, count, packed_a.get());
     for (int64_t j = 0; j < col_blocks; ++j)
       for (int64_t i = 0; i < row_blocks; ++i) {
         float* c = sums.floats() + (one_pass ? 0 : i * col_blocks + j) * kTileBlock * kTileBlock;
-        p.table.multiply_tiles_bf16({count, packed_a.get() + 2 * i * a_step,
-                                     packed_b + 2 * j * b_step + t * kTileBytes, a_step, b_step,
+        p.table.multiply_tiles_bf16({count, a + 2 * i * a_step, packed_b + 2 * j * b_step + t * kTileBytes,
+                                     a_step, b_step,
                                      static_cast<int>(std::min<int64_t>(2, row_tiles - 2 * i)),
                                      static_cast<int>(std::min<int64_t>(2, col_tiles - 2 * j)), c, t > 0});
         if (t + count < tiles) continue;
@@ -120,11 +128,13 @@ void run(ThreadPool& pool, const Product& p) {
   const int64_t tiles = tiles_of(p.k), line_bytes = tiles * kTileBytes;
   const int64_t all = ceil_div(p.n, kTileLines);
   if (p.m <= kTileBlock) {
+    const Scratch packed_a(ceil_div(p.m, kTileLines) * line_bytes);
+    pack_rows(p, 0, p.m, 0, tiles, packed_a.get());
     pool.run(ceil_div(all, 2), [&](int64_t task) {
       const Scratch packed_b(2 * line_bytes);
       const int64_t first = task * 2, col = first * kTileLines;
       for (int64_t i = 0; i < std::min<int64_t>(2, all - first); ++i) pack_lines(p, first, i, packed_b.get());
-      run_task(p, 0, p.m, col, std::min<int64_t>(kTileBlock, p.n - col), packed_b.get());
+      run_task(p, 0, p.m, col, std::min<int64_t>(kTileBlock, p.n - col), packed_b.get(), packed_a.get());
     });
     return;
   }
@@ -144,7 +154,7 @@ void run(ThreadPool& pool, const Product& p) {
     pool.run(row_tasks * col_tasks, [&](int64_t task) {
       const int64_t row = task / col_tasks * task_rows, col = task % col_tasks * task_cols;
       run_task(p, row, std::min(task_rows, p.m - row), col0 + col, std::min(task_cols, cols - col),
-               packed_b.get() + col / kTileLines * line_bytes);
+               packed_b.get() + col / kTileLines * line_bytes, nullptr);
     });
   }
 }
@@ -178,6 +188,7 @@ void product_bf16(ThreadPool& pool, const ProductBf16& a, const Table& table) {
 void product_bf16(ThreadPool& pool, int64_t m, const Bf16* a, const PackedMatrix& b, const float* bias,
                   Bf16* c) {
   const Table& t = b.table();
+  check(b.type() == DType::kBF16, "a product of bf16 reads weights packed as bf16");
   if (m > 0 && m <= kMaxRowsBf16) return few_rows(pool, static_cast<int>(m), a, b, bias, c);
   run(pool, {t, m, b.n(), b.k(), Lines(t, Operand{a, DType::kBF16, b.k(), 1}), Lines(t, b), c, DType::kBF16,
              b.n(), false, bias});

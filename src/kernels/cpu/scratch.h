@@ -5,8 +5,8 @@
 
 namespace makar::kernels {
 
-// Memory from the shared block pool, aligned to cache lines. Each thread keeps one freed buffer for its next
-// request: a decode step runs thousands of small tasks, which would wait for the pool's lock.
+// Memory from the shared block pool, aligned to cache lines. Each thread keeps a few small freed buffers for
+// its next requests: a decode step runs thousands of small tasks, which would wait for the pool's lock.
 class Scratch {
  public:
   explicit Scratch(int64_t bytes);

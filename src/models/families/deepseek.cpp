@@ -33,8 +33,7 @@ FeedForwardSpec read_deepseek_experts(Reader& r, FeedForwardSpec f, bool v3) {
   f.normalized = v3 ? r.flag_or("norm_topk_prob", true) : r.flag_or("gguf_weights_norm", false);
   f.routed_scale = r.number_or("routed_scaling_factor", v3 ? 2.5 : 1.0, 1e-6, 1e6);
   f.sigmoid_router = v3;
-  f.shared_bias = f.bias && !v3;  // as in transformers
-  f.bias = false;
+  f.shared_bias = f.bias && !v3, f.bias = false;  // as in transformers
   if (v3 || r.text_or("topk_method", "greedy") == "group_limited_greedy") {
     f.expert_groups = r.integer_or("n_group", v3 ? 8 : 1, 1, f.experts);
     f.groups_per_token = r.integer_or("topk_group", v3 ? 4 : 1, 1, f.expert_groups);

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cpu/isa/unrolled.h"
+
 // The GPU runs the same functions.
 #if defined(__CUDACC__)
 #define MAKAR_INLINE __host__ __device__ inline
@@ -183,35 +185,53 @@ MAKAR_INLINE float fold(float* lanes) {
     for (int i = 0; i < width; ++i) lanes[i] += lanes[i + width];
   return lanes[0];
 }
+#if defined(__CUDACC__)
+struct LaneVector {
+  float x[kLanes];
+  MAKAR_INLINE float& operator[](int i) { return x[i]; }
+  MAKAR_INLINE float operator[](int i) const { return x[i]; }
+};
+#else
+using LaneVector = float __attribute__((vector_size(kLanes * sizeof(float))));  // stays in vector registers
+#endif
+// Applies lane = update(i, lane) for each i in [0, n), where lane i % 16 has element i, and returns
+// join(lanes).
+template <class Update, class Join>
+MAKAR_INLINE float reduce(int64_t n, float start, const Update& update, const Join& join) {
+  LaneVector lanes;
+  for (int j = 0; j < kLanes; ++j) lanes[j] = start;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    LaneVector next;
+    MAKAR_UNROLLED
+    for (int j = 0; j < kLanes; ++j) next[j] = update(i + j, lanes[j]);
+    lanes = next;
+  }
+  float last[kLanes];
+  for (int j = 0; j < kLanes; ++j) last[j] = lanes[j];
+  for (int j = 0; i + j < n; ++j) last[j] = update(i + j, last[j]);
+  return join(last);
+}
 template <class F>
 MAKAR_INLINE float sum_of(int64_t n, F&& term) {  // term(i) is called once per i
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) lanes[j] += term(i + j);
-  for (int j = 0; i + j < n; ++j) lanes[j] += term(i + j);
-  return fold(lanes);
+  return reduce(
+      n, 0.0f, [&](int64_t i, float sum) { return sum + term(i); }, fold);
 }
 // Sum of a(i) * b(i), fused.
 template <class A, class B>
 MAKAR_INLINE float dot_of(int64_t n, A&& a, B&& b) {
-  float lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) lanes[j] = madd(a(i + j), b(i + j), lanes[j]);
-  for (int j = 0; i + j < n; ++j) lanes[j] = madd(a(i + j), b(i + j), lanes[j]);
-  return fold(lanes);
+  return reduce(
+      n, 0.0f, [&](int64_t i, float sum) { return madd(a(i), b(i), sum); }, fold);
+}
+MAKAR_INLINE float larger(float x, float m) { return x > m ? x : m; }
+MAKAR_INLINE float largest(float* lanes) {
+  float m = lanes[0];
+  for (int j = 1; j < kLanes; ++j) m = larger(lanes[j], m);
+  return m;
 }
 MAKAR_INLINE float max_of(const float* x, int64_t n) {
-  float lanes[kLanes];
-  for (float& l : lanes) l = -INFINITY;
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
-  for (int j = 0; i + j < n; ++j) lanes[j] = x[i + j] > lanes[j] ? x[i + j] : lanes[j];
-  float m = lanes[0];
-  for (int j = 1; j < kLanes; ++j) m = lanes[j] > m ? lanes[j] : m;
-  return m;
+  return reduce(
+      n, -INFINITY, [x](int64_t i, float m) { return larger(x[i], m); }, largest);
 }
 
 }  // namespace makar::kernels::MAKAR_ISA

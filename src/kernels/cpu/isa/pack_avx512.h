@@ -52,6 +52,7 @@ inline void transpose_panel(const T* x, int64_t row_stride, float* out) {
   if constexpr (W == kMr) {
     transpose_rows<W, W>(x, row_stride, out);
   } else {
+    static_assert(W == 32);
     transpose_rows<16, W>(x, row_stride, out);
     transpose_rows<16, W>(x + 16 * row_stride, row_stride, out + 16);
   }

@@ -1,9 +1,12 @@
 // Products of bf16 in tiles of 16 lines by 32 k, in the order of the AMX instruction, bit for bit: within a
 // tile, the products of even k and those of odd k are added in sequence from zero, with fused
-// multiply-add; then even + odd is added to the sum of the tiles before. (AMX reads values below 2^-126 as
-// zero and rounds such sums to zero; the others keep them.)
+// multiply-add; then even + odd is added to the sum of the tiles before. As in AMX, values below 2^-126 are
+// read as zero, and sums below it become zero.
 #include <algorithm>
 #include <cstring>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #include "kernels/cpu/isa/gemm_tiles.h"
 #include "kernels/cpu/isa/math.h"
@@ -16,6 +19,29 @@
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
+
+// While it exists, arithmetic of this thread flushes subnormal operands and results to zero.
+class FlushSubnormals {
+ public:
+#if defined(__x86_64__)
+  FlushSubnormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | kZeroInputs | kZeroResults); }
+  ~FlushSubnormals() { _mm_setcsr(before_); }
+
+ private:
+  static constexpr unsigned kZeroInputs = 1u << 6, kZeroResults = 1u << 15;
+  unsigned before_;
+#elif defined(__aarch64__)
+  FlushSubnormals() {
+    asm volatile("mrs %0, fpcr" : "=r"(before_));
+    asm volatile("msr fpcr, %0" : : "r"(before_ | kFlushToZero) : "memory");
+  }
+  ~FlushSubnormals() { asm volatile("msr fpcr, %0" : : "r"(before_) : "memory"); }
+
+ private:
+  static constexpr uint64_t kFlushToZero = uint64_t{1} << 24;
+  uint64_t before_;
+#endif
+};
 
 uint32_t pair(const uint16_t* x, int64_t k_stride) { return x[0] | static_cast<uint32_t>(x[k_stride]) << 16; }
 
@@ -90,6 +116,7 @@ void add_rows(const uint32_t* a, const uint32_t* b, float* c, int64_t ldc) {
 }
 
 void multiply_tiles(const TilesBf16& q) {
+  const FlushSubnormals flush;
   constexpr int kRows = 4;
   for (int r = 0; r < q.row_tiles; ++r)
     for (int s = 0; s < q.col_tiles; ++s) {
@@ -163,6 +190,7 @@ void rows_bf16(int rows, int64_t k, const uint16_t* a, int64_t lda, const uint16
   static_assert(kMaxRowsBf16 == 4);
   using Rows = void (*)(int64_t, const uint16_t*, int64_t, const uint16_t*, float*);
   constexpr Rows kRows[] = {row_sums<1>, row_sums<2>, row_sums<3>, row_sums<4>};
+  const FlushSubnormals flush;
   kRows[rows - 1](k, a, lda, panel, sums);
 }
 
