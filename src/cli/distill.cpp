@@ -27,7 +27,8 @@ void declare(Options& o, Distill& s) {
   o.add("-m --student --base-model", &s.base_model,
         "the model to train; or use --student-layers or --student-config", "DIR");
   o.add("--student-layers", &s.student_layers,
-        "a new student: this many layers of the teacher, evenly spread", "N");
+        "a new student: this many layers of the teacher, evenly spread, or the listed ones, such as 1,4,5,8",
+        "N");
   o.add("--student-config", &s.student_config, "a new student with random weights: its config.json", "FILE");
   o.add("--chat-template", &s.chat_template, "chat template file to use instead of the model's own", "FILE");
   o.group("Objective");
@@ -92,7 +93,7 @@ Status check_options(Distill& s, const Options& options) {
   MAKAR_RETURN_IF_ERROR(
       check_range("max_completion_length", static_cast<double>(s.sampled.max_new_tokens), 1, 1 << 20));
   MAKAR_RETURN_IF_ERROR(check_range("sequence_len", static_cast<double>(s.sequence_len), 8, 1 << 24));
-  const int students = !s.base_model.empty() + (s.student_layers > 0) + !s.student_config.empty();
+  const int students = !s.base_model.empty() + !s.student_layers.empty() + !s.student_config.empty();
   if (students != 1)
     return error_at("student",
                     "give one of --student DIR, --student-layers N (layers of the teacher) and "
@@ -232,7 +233,11 @@ Result<DistillOptions> objective(const Distill& s, const DistillModels& m) {
   o.seed = static_cast<uint64_t>(s.common.loop.seed);
   const int64_t student_layers = m.student().spec().main().layers(),
                 teacher_layers = m.teacher_model().spec().main().layers();
-  if (s.layer_map.empty()) {
+  if (s.layer_map.empty() && s.student_layers.find(',') != std::string::npos) {
+    MAKAR_TRY(const std::vector<int64_t> chosen, chosen_layers(s.student_layers, teacher_layers));
+    o.layers = {{0, 0}};
+    for (size_t i = 0; i < chosen.size(); ++i) o.layers.emplace_back(i + 1, chosen[i] + 1);
+  } else if (s.layer_map.empty()) {
     o.layers = even_layers(student_layers, teacher_layers);
   } else {
     MAKAR_TRY(o.layers, parse_layer_map(s.layer_map, student_layers, teacher_layers, "layer_map"));

@@ -2,18 +2,18 @@
 
 #include "base/file.h"
 #include "quant/reduce.h"
+#include "train/distill.h"
 #include "train/token_roles.h"
 
 namespace makar {
 namespace {
 
 Result<LoadedModel> new_student(const Distill& s, const LanguageModel& teacher) {
-  if (s.student_layers > 0) {
+  if (!s.student_layers.empty()) {
     MAKAR_TRY(const LoadedModel source, load_model(s.teacher, {true}));
-    const int64_t layers = source.model->spec().main().layers();
-    if (s.student_layers > layers)
-      return error_at("student_layers", "expected 1 to the teacher's {}, got {}", layers, s.student_layers);
-    return reduce_model(source, {spread_layers(layers, s.student_layers), {}, {}}, s.teacher);
+    MAKAR_TRY(std::vector<int64_t> layers,
+              chosen_layers(s.student_layers, source.model->spec().main().layers()));
+    return reduce_model(source, {std::move(layers), {}, {}}, s.teacher);
   }
   MAKAR_TRY(const std::string text,
             read_file(is_folder(s.student_config) ? s.student_config + "/config.json" : s.student_config));
@@ -27,6 +27,13 @@ Result<LoadedModel> new_student(const Distill& s, const LanguageModel& teacher) 
 }
 
 }  // namespace
+
+Result<std::vector<int64_t>> chosen_layers(const std::string& student_layers, int64_t teacher_layers) {
+  MAKAR_TRY(std::vector<int64_t> numbers, parse_layers(student_layers, teacher_layers, "student_layers"));
+  if (numbers.size() == 1) return spread_layers(teacher_layers, numbers[0]);
+  for (int64_t& number : numbers) --number;
+  return numbers;
+}
 
 Result<std::unique_ptr<DistillModels>> open_distill_models(const Distill& s, Device& device) {
   auto out = std::make_unique<DistillModels>();

@@ -11,10 +11,14 @@ namespace makar {
 struct Distill : FineTuneOptions {  // base_model: the student; "" if it is new
   std::string teacher, student_config, layer_map, system;
   std::string loss_type = "forward", hidden_loss = "mse", attention_loss = "mse", answers = "data";
-  int64_t student_layers = 0;
+  std::string student_layers;  // "4", or the numbers of the teacher's layers "1,4,5,8"
   double temperature = 1, alpha = 0.5, beta = 0.5, hidden_weight = 0, attention_weight = 0, student_share = 1;
   SampledAnswersOptions sampled;
 };
+
+// The teacher's layers that form the student, from 0: `student_layers` of them, evenly spread, or the listed
+// ones.
+Result<std::vector<int64_t>> chosen_layers(const std::string& student_layers, int64_t teacher_layers);
 
 class DistillModels {
  public:

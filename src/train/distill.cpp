@@ -73,6 +73,23 @@ Result<LayerMap> parse_layer_map(const std::string& text, int64_t student, int64
   return out;
 }
 
+Result<std::vector<int64_t>> parse_layers(const std::string& text, int64_t teacher,
+                                          const std::string& place) {
+  std::vector<int64_t> out;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t comma = std::min(text.find(',', at), text.size());
+    const std::string_view entry = std::string_view(text).substr(at, comma - at);
+    const auto number = whole_number(entry);
+    if (!number || *number < 1 || *number > teacher)
+      return error_at(place, "expected 1 to the teacher's {}, got '{}'", teacher, std::string(entry));
+    if (!out.empty() && *number <= out.back())
+      return error_at(place, "expected the numbers of layers in ascending order, got '{}'", text);
+    out.push_back(*number);
+    at = comma + 1;
+  }
+  return out;
+}
+
 Status DistillTask::check(const Model& student, const Model& teacher, const DistillOptions& o) {
   const ModelSpec &s = student.spec(), &t = teacher.spec();
   if (s.head.kind != t.head.kind || is_single_stack(s) != is_single_stack(t))

@@ -85,6 +85,8 @@ def refusals(folder, teacher, text, common):
     refused("give one of", *words)
     refused("give one of", *words, *layers, "--student", teacher)
     refused("the teacher's 4", *words, "--student-layers", 9)
+    refused("the teacher's 4", *words, "--student-layers", "1,5")
+    refused("ascending order", *words, "--student-layers", "3,1")
     refused("did you mean 'reverse'", *words, *layers, "--loss-type", "revers")
     refused("has no effect", *words, *layers, "--beta", 0.5)
     refused("has no effect", *words, *layers, "--layer-map", "1:1")

@@ -185,6 +185,10 @@ TEST(Distill, LayerMapsAreParsed) {
   for (const char* bad :
        {"", "1", "1:", ":1", "1:2,", "3:1", "1:7", "-1:2", "1:2:3", "a:b", "1:99999999999999999999"})
     EXPECT_FALSE(parse_layer_map(bad, 2, 6, "layer_map").ok()) << bad;
+  EXPECT_EQ(*parse_layers("1,4,6", 6, "student_layers"), (std::vector<int64_t>{1, 4, 6}));
+  EXPECT_EQ(*parse_layers("3", 6, "student_layers"), (std::vector<int64_t>{3}));
+  for (const char* bad : {"", "0", "7", "2,1", "2,2", "1,", ",1", "1;2", "a"})
+    EXPECT_FALSE(parse_layers(bad, 6, "student_layers").ok()) << bad;
 }
 
 // Two golden Llamas with the same vocabulary.
