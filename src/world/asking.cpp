@@ -10,8 +10,7 @@ std::string Question::render(const std::string& v, bool in_sentence) const {
   if (!in_sentence || pattern.empty()) return capitalized(working + v) + ".";
   std::string out = pattern;
   out.replace(out.find("{}"), 2, v);
-  const bool calculation = !working.empty() && !working.ends_with(", so ");
-  return capitalized(working + (calculation ? v + ", so " : "") + out);
+  return capitalized(working.empty() ? out : working + v + ", so " + out);
 }
 
 Scene::Scene(Story simulated, Draw& wording)
