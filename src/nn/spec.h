@@ -103,7 +103,7 @@ struct FeedForwardSpec {
   bool normalized = true;                           // the weights of the chosen experts sum to 1
   int64_t shared_width = 0;                         // > 0: one more expert for all tokens
   bool shared_bias = false;
-  bool shared_gate = false;                         // its output is scaled by a sigmoid gate (Qwen 2)
+  bool shared_gate = false;  // its output is scaled by a sigmoid gate (Qwen 2)
 };
 
 enum class CellKind { kRnn, kLstm, kGru };
