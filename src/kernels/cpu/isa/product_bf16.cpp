@@ -162,12 +162,16 @@ void row_sums(int64_t k, const uint16_t* a, int64_t lda, const uint16_t* panel, 
       }
     }
     MAKAR_UNROLLED
-    for (int i = 0; i < R; ++i) MAKAR_UNROLLED
-    for (int j = 0; j < kVecs; ++j) sum[i][j] = sum[i][j] + (parts[0][i][j] + parts[1][i][j]);
+    for (int i = 0; i < R; ++i) {
+      MAKAR_UNROLLED
+      for (int j = 0; j < kVecs; ++j) sum[i][j] = sum[i][j] + (parts[0][i][j] + parts[1][i][j]);
+    }
   }
   MAKAR_UNROLLED
-  for (int i = 0; i < R; ++i) MAKAR_UNROLLED
-  for (int j = 0; j < kVecs; ++j) store(sums + i * kNr + j * kVecLanes, sum[i][j]);
+  for (int i = 0; i < R; ++i) {
+    MAKAR_UNROLLED
+    for (int j = 0; j < kVecs; ++j) store(sums + i * kNr + j * kVecLanes, sum[i][j]);
+  }
 #else
   std::fill_n(sums, R * kNr, 0.0f);
   for (int64_t t = 0; t < k; t += kTileK) {
@@ -194,6 +198,7 @@ void rows_bf16(int rows, int64_t k, const uint16_t* a, int64_t lda, const uint16
   kRows[rows - 1](k, a, lda, panel, sums);
 }
 
+// to_bf16() without a branch, so that loops over it are vectorised.
 inline uint16_t rounded(float x) {
   const auto u = std::bit_cast<uint32_t>(x);
   const uint32_t nearest = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
