@@ -85,12 +85,14 @@ Asked who_did(const Scene& s, Draw& d) {
   return q;
 }
 
-void add_wrong_hours(Question& q, const Scene& s, Draw& d) {
+std::string clock(int hour) { return "at " + number(hour) + " o'clock"; }
+
+// Hours as the question's values are written: as a number or as a time.
+void add_wrong_hours(Question& q, const Scene& s, Draw& d, std::string (*written)(int) = clock) {
   std::vector<std::string> named;
   for (const Event& e : s.story.events)
-    if (e.n > 0 && (e.kind == Kind::kDo || e.kind == Kind::kTrip))
-      named.push_back("at " + number(e.n) + " o'clock");
-  add_wrong(q, d, named, [&] { return "at " + number(d.from(1, 12)) + " o'clock"; });
+    if (e.n > 0 && (e.kind == Kind::kDo || e.kind == Kind::kTrip)) named.push_back(written(e.n));
+  add_wrong(q, d, named, [&] { return written(d.from(1, 12)); });
 }
 
 Asked when(const Scene& s, Draw& d) {
@@ -101,8 +103,7 @@ Asked when(const Scene& s, Draw& d) {
   const char* does = s.story.present ? "does" : "did";
   q.text = one_of(d, {fmt::format("When {} {} {} {}?", does, name, base, rest),
                       fmt::format("At what time {} {} {} {}?", does, name, base, rest)});
-  q.value = "at " + number(e->n) + " o'clock",
-  q.pattern = fmt::format("{} {} {{}}.", name, done(*e->activity, s.story.present));
+  q.value = clock(e->n), q.pattern = fmt::format("{} {} {{}}.", name, done(*e->activity, s.story.present));
   add_wrong_hours(q, s, d);
   return q;
 }
@@ -127,11 +128,17 @@ Asked arrival(const Scene& s, Draw& d) {
   const char* does = s.story.present ? "does" : "did";
   q.text = leaving ? fmt::format("When {} {} leave?", does, s.name(e.a))
                    : fmt::format("When {} {} arrive in {}?", does, s.name(e.a), e.word);
-  q.value = "at " + number(leaving ? e.n : e.n + e.hours) + " o'clock";
-  const char* verb =
-      leaving ? (s.story.present ? "leaves" : "left") : (s.story.present ? "arrives" : "arrived");
-  q.pattern = fmt::format("{} {} {{}}.", s.name(e.a), verb);
-  add_wrong_hours(q, s, d);
+  const auto verb = [&](const char* third, const char* past) { return s.story.present ? third : past; };
+  if (leaving) {
+    q.value = clock(e.n), q.pattern = fmt::format("{} {} {{}}.", s.name(e.a), verb("leaves", "left"));
+    add_wrong_hours(q, s, d);
+  } else {
+    q.value = number(e.n + e.hours);
+    q.working = fmt::format("{} {} at {}; {} plus {} is ", s.name(e.a), verb("leaves", "left"), number(e.n),
+                            number(e.n), number(e.hours));
+    q.pattern = fmt::format("{} {} at {{}} o'clock.", s.name(e.a), verb("arrives", "arrived"));
+    add_wrong_hours(q, s, d, number);
+  }
   return q;
 }
 
@@ -161,8 +168,9 @@ Asked why(const Scene& s, Draw& d) {
 }  // namespace
 
 const std::vector<AskRow>& action_questions() {
-  static const std::vector<AskRow> rows = {{"first", first}, {"after", after},     {"who_did", who_did},
-                                           {"when", when},   {"what_at", what_at}, {"arrival", arrival},
+  static const std::vector<AskRow> rows = {{"first", first},     {"after", after},
+                                           {"who_did", who_did}, {"when", when},
+                                           {"what_at", what_at}, {"arrival", arrival, false, 3},
                                            {"why", why}};
   return rows;
 }

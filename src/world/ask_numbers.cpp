@@ -23,8 +23,8 @@ std::vector<Known> ages(const Scene& s) {
   return out;
 }
 
-// The changes of a person's items, one by one: "four plus three is seven; seven minus two is "; empty if
-// there are none.
+// The changes of a person's items, one by one: "Basil had four; four plus three is seven; seven minus two is
+// "; empty if there are none.
 std::string changes(const Scene& s, int person) {
   std::string out;
   int n = 0;
@@ -33,11 +33,25 @@ std::string changes(const Scene& s, int person) {
     const bool more = (e.kind == Kind::kGain && e.a == person) || (e.kind == Kind::kHand && e.b == person);
     const bool less = (e.kind == Kind::kLose || e.kind == Kind::kHand) && e.a == person;
     if (!more && !less) continue;
-    if (!out.empty()) out += number(n) + "; ";
-    out += fmt::format("{} {} {} is ", number(n), more ? "plus" : "minus", number(e.n));
+    if (out.empty()) out = fmt::format("{} {} ", s.name(person), s.story.present ? "has" : "had");
+    out += fmt::format("{0}; {0} {1} {2} is ", number(n), more ? "plus" : "minus", number(e.n));
     n += more ? e.n : -e.n;
   }
   return out;
+}
+
+// What two people have, each with the calculation if it changed: "Basil has four; Anita had five; five minus
+// three is two".
+std::string both_counts(const Scene& s, const Known& a, const Known& b) {
+  const auto one = [&](const Known& k) {
+    const std::string steps = changes(s, k.person);
+    return (steps.empty() ? s.name(k.person) + " has " : steps) + number(k.n);
+  };
+  return one(a) + "; " + one(b);
+}
+// "Basil is nine; Anita is seven".
+std::string both_ages(const Scene& s, const Known& a, const Known& b) {
+  return fmt::format("{} is {}; {} is {}", s.name(a.person), number(a.n), s.name(b.person), number(b.n));
 }
 
 Asked how_many(const Scene& s, Draw& d) {
@@ -63,15 +77,16 @@ Asked together_count(const Scene& s, Draw& d) {
   Question q{.query = {{"ask", "together"}, {"who", a}, {"with", b}}};
   q.text = fmt::format("How many {} do {} and {} have together?", s.story.item->many, a, b);
   const int total = known[0].n + known[1].n;
-  q.value = number(total), q.working = fmt::format("{} plus {} is ", number(known[0].n), number(known[1].n));
+  q.value = number(total), q.working = fmt::format("{}; {} plus {} is ", both_counts(s, known[0], known[1]),
+                                                   number(known[0].n), number(known[1].n));
   q.pattern = fmt::format("they have {{}} {} together.", s.story.item->many);
   add_wrong_numbers(q, total, d);
   return q;
 }
 
-// Which of two people has more, or is older.
-Asked compare(const Scene& s, Draw& d, std::vector<Known> known, const char* ask, const std::string& more,
-              const std::string& less, const std::string& verb) {
+// Which of two people has more, or is older. `facts` states both numbers.
+Asked compare(const Scene& s, Draw& d, std::vector<Known> known, decltype(both_ages)& facts, const char* ask,
+              const std::string& more, const std::string& less, const std::string& verb) {
   if (known.size() < 2) return {};
   d.shuffle(known);
   if (known[0].n == known[1].n) return {};
@@ -79,6 +94,7 @@ Asked compare(const Scene& s, Draw& d, std::vector<Known> known, const char* ask
   const std::string word = most ? more : less, a = s.name(known[0].person), b = s.name(known[1].person);
   Question q{.query = {{"ask", ask}, {"most", most}, {"who", a}, {"with", b}}};
   q.text = fmt::format("Who {} {}, {} or {}?", verb, word, a, b);
+  q.working = facts(s, known[0], known[1]) + ", so ";
   q.value = (known[0].n > known[1].n) == most ? a : b, q.pattern = fmt::format("{{}} {} {}.", verb, word);
   add_wrong_people(q, s, d);
   return q;
@@ -86,9 +102,11 @@ Asked compare(const Scene& s, Draw& d, std::vector<Known> known, const char* ask
 
 Asked who_has_more(const Scene& s, Draw& d) {
   const std::string many(s.story.item ? s.story.item->many : "");
-  return compare(s, d, counts(s), "more", "more " + many, "fewer " + many, "has");
+  return compare(s, d, counts(s), both_counts, "more", "more " + many, "fewer " + many, "has");
 }
-Asked older(const Scene& s, Draw& d) { return compare(s, d, ages(s), "older", "older", "younger", "is"); }
+Asked older(const Scene& s, Draw& d) {
+  return compare(s, d, ages(s), both_ages, "older", "older", "younger", "is");
+}
 
 Asked difference(const Scene& s, Draw& d) {
   const bool by_age = s.events_of(Kind::kAge).size() >= 2 && d.chance(1, 2);
@@ -108,7 +126,9 @@ Asked difference(const Scene& s, Draw& d) {
     q.pattern =
         fmt::format("{} has {{}} more {} than {}.", a, n == 1 ? s.story.item->one : s.story.item->many, b);
   }
-  q.value = number(n), q.working = fmt::format("{} minus {} is ", number(known[0].n), number(known[1].n));
+  q.value = number(n),
+  q.working = fmt::format("{}; {} minus {} is ", (by_age ? both_ages : both_counts)(s, known[0], known[1]),
+                          number(known[0].n), number(known[1].n));
   add_wrong_numbers(q, n, d);
   return q;
 }

@@ -10,7 +10,8 @@ std::string Question::render(const std::string& v, bool in_sentence) const {
   if (!in_sentence || pattern.empty()) return capitalized(working + v) + ".";
   std::string out = pattern;
   out.replace(out.find("{}"), 2, v);
-  return capitalized(working.empty() ? out : working + v + ", so " + out);
+  const bool calculation = !working.empty() && !working.ends_with(", so ");
+  return capitalized(working + (calculation ? v + ", so " : "") + out);
 }
 
 Scene::Scene(Story simulated, Draw& wording)

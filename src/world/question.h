@@ -10,14 +10,16 @@ struct Question {
   Json query = {};                      // the question as data: {"ask": "where", "who": "Anna"}
   std::string text = {};                // "Where is Anna?"
   std::string value = {};               // "in the barn"
-  std::string working = {};             // "nine minus seven is ": precedes the value; empty for most kinds
+  std::string working = {};             // "nine minus seven is ", or "Ben is nine; Anna is seven, so ";
+                                        // precedes the value; empty for most kinds
   std::string pattern = {};             // "Anna is {}."; empty if the value is a sentence already
   std::vector<std::string> wrong = {};  // values that are not the answer
   bool needs_story = true;
 
   std::string answer(bool in_sentence = false) const { return render(value, in_sentence); }
   // A value as an answer: "In the barn." or "Anna is in the barn."; with working "Nine minus seven is two."
-  // or "Nine minus seven is two, so Anna is two years older than Ben."
+  // or "Nine minus seven is two, so Anna is two years older than Ben."; with facts as working "Ben is nine;
+  // Anna is seven, so Ben is older."
   std::string render(const std::string& value, bool in_sentence) const;
 };
 

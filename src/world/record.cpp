@@ -8,7 +8,7 @@
 namespace makar::world {
 namespace {
 
-constexpr const char* kVersion = "world3";
+constexpr const char* kVersion = "world4";
 
 Draw draw_of(const WorldOptions& o, uint64_t record, Stream stream) {
   return {o.seed, static_cast<uint64_t>(o.split), record, stream};
@@ -31,10 +31,10 @@ Question make_question(const Scene& scene, const WorldOptions& o, uint64_t recor
 
 Json turn(const char* role, std::string content) { return {{"role", role}, {"content", std::move(content)}}; }
 
-constexpr const char* kSentencePlease[] = {" Answer in a full sentence.",
-                                           " Answer with a complete sentence."};
-// One question in six asks for a sentence.
-bool ask_sentence(const Question& q, Draw& d) { return !q.pattern.empty() && d.chance(1, 6); }
+constexpr const char* kBriefPlease[] = {" Answer in a few words.", " Give a short answer."};
+// One question in six asks for a short answer. The others are answered in a sentence, which names the person
+// before the fact: a small model copies a fact after its name much sooner than from the question alone.
+bool ask_brief(const Question& q, Draw& d) { return !q.pattern.empty() && d.chance(1, 6); }
 
 std::string with_story(const Scene& scene, const Question& q, const std::string& text, Draw& d) {
   if (!q.needs_story) return text;
@@ -68,9 +68,9 @@ Json make_text(const WorldOptions& o, uint64_t record) {
     if (kind == 1) {
       if (q.text.back() == '?') text += " " + dialogue(q, scene.story.present, d);
     } else {
-      const bool sentence = ask_sentence(q, d);
-      const std::string please = sentence ? d.pick(kSentencePlease) : "";
-      text += fmt::format("\n\nQuestion: {}{}\nAnswer: {}", q.text, please, q.answer(sentence));
+      const bool brief = ask_brief(q, d);
+      const std::string please = brief ? d.pick(kBriefPlease) : "";
+      text += fmt::format("\n\nQuestion: {}{}\nAnswer: {}", q.text, please, q.answer(!brief));
     }
   }
   return {{"text", text}};
@@ -80,7 +80,7 @@ Json make_instructions(const WorldOptions& o, uint64_t record) {
   const Scene scene = make_scene(o, record);
   Draw d = draw_of(o, record, Stream::kConversation);
   Json messages = Json::array();
-  if (d.chance(1, 12)) {
+  if (d.chance(1, 4)) {  // fewer, and tuning forgets how to tell a story
     constexpr const char* kRequests[] = {"Tell me a story about {}.", "Write a short story about {}.",
                                          "Please tell a story with {}."};
     messages.push_back(
@@ -91,11 +91,11 @@ Json make_instructions(const WorldOptions& o, uint64_t record) {
   const int turns = d.from(8, 14);
   const std::vector<Question> questions = ask_several(scene, d, turns, o.kinds);
   for (const Question& q : questions) {
-    const bool sentence = ask_sentence(q, d);
+    const bool brief = ask_brief(q, d);
     std::string text = q.text;
-    if (sentence) text += d.pick(kSentencePlease);
+    if (brief) text += d.pick(kBriefPlease);
     messages.push_back(turn("user", messages.empty() ? with_story(scene, q, text, d) : text));
-    messages.push_back(turn("assistant", q.answer(sentence)));
+    messages.push_back(turn("assistant", q.answer(!brief)));
   }
   return {{"messages", messages}};
 }
@@ -182,9 +182,9 @@ std::optional<Split> split_named(const std::string& name) {
 Sample::Sample(const WorldOptions& o, uint64_t record)
     : scene(make_scene(o, record)), question(make_question(scene, o, record)) {
   Draw d = draw_of(o, record, Stream::kPrompt);
-  in_sentence = ask_sentence(question, d);
+  in_sentence = !ask_brief(question, d);
   std::string text = question.text;
-  if (in_sentence) text += d.pick(kSentencePlease);
+  if (!in_sentence) text += d.pick(kBriefPlease);
   prompt = with_story(scene, question, text, d);
 }
 

@@ -26,14 +26,14 @@ struct Sample {
   Sample(const WorldOptions& options, uint64_t record);
   Scene scene;
   Question question;
-  bool in_sentence;    // the prompt asks for a full sentence
+  bool in_sentence;    // false if the prompt asks for a short answer
   std::string prompt;  // the story and the question
   std::string answer() const { return question.answer(in_sentence); }
 };
 
 Json make_record(Form form, const WorldOptions& options, uint64_t record);
 
-// "world3-test-7-4-123": version, split, seed, events, record; then the kinds if not all.
+// "world4-test-7-4-123": version, split, seed, events, record; then the kinds if not all.
 std::string record_id(const WorldOptions& options, uint64_t record);
 struct RecordId {
   WorldOptions options;

@@ -52,7 +52,7 @@ with tempfile.TemporaryDirectory() as scratch:
         check(shipped.stat().st_size < 8 << 20, f"models/world.gguf has {shipped.stat().st_size} bytes")
         prompts, answers = root / "prompts.jsonl", root / "answers.jsonl"
         run(MAKAR, "data", "world", "--form", "prompts", "-n", "200", "--seed", "3", "--split", "test", "-o", str(prompts))
-        done = run(MAKAR, "generate", "-m", str(shipped), "--jsonl", "-f", str(prompts), "-n", "60", "--temperature", "0")
+        done = run(MAKAR, "generate", "-m", str(shipped), "--jsonl", "-f", str(prompts), "-n", "80", "--temperature", "0")
         answers.write_text(done.stdout)
         score = run(MAKAR, "data", "world", "check", "--answers", str(answers), "--seed", "3", "--split", "test", "--json")
         check(json.loads(score.stdout)["exact"] >= 180, f"the model of the repository: {score.stdout} {done.stderr[-300:]}")

@@ -69,7 +69,7 @@ def checker(folder):
     generated = [{"answers": [{"text": r["answer"], "ids": [1]}], "usage": {}} for r in made]
     got = score(generated[10:], "--split", "test", "--seed", 4, "--first", 10)
     check(got["exact"] == 190, f"answers of makar generate by line: {got}")
-    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world3-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
+    hostile = ["\n", "{\n", "[1]\n", "\"x\"\n", {"id": "world4-test-1-7-99999999999999999999", "answer": "x"}, {"id": {}, "answer": "x"},
                {"answer": None}, {"answers": [{}]}, {"id": "x" * 100000, "answer": "y"}, {"id": made[0]["id"], "answer": "x" * 1000000}]
     got = score(hostile)
     check(got["answers"] == 1 and got["exact"] == 0 and got["bad_records"] == 8, f"hostile lines: {got}")

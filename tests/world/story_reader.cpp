@@ -75,7 +75,8 @@ class StoryReader {
   static Text calculation(int a, const Text& sign, int b) {
     return spelled(a) + " " + sign + " " + spelled(b) + " is " + spelled(sign == "plus" ? a + b : a - b);
   }
-  // How a person's items change: a calculation per change, or the number if nothing changes.
+  // How a person's items change: the first number and a calculation per change, or the number if nothing
+  // changes.
   Text counting_of(const Text& who) const {
     Text out;
     int now = 0;
@@ -86,10 +87,16 @@ class StoryReader {
       const bool gives = (kind == "lose" || kind == "hand") && get(e, "who") == who;
       const bool gets = get(e, kind == "hand" ? "to" : "who") == who && (kind == "hand" || kind == "gain");
       if (!gives && !gets) continue;
-      out += (out.empty() ? "" : "; ") + calculation(now, gets ? "plus" : "minus", n);
+      out += (out.empty() ? who + (present_ ? " has " : " had ") + spelled(now) : "") + "; " +
+             calculation(now, gets ? "plus" : "minus", n);
       now += gets ? n : -n;
     }
     return out.empty() ? spelled(now) : out;
+  }
+  // What a person has, before a calculation with the items of two people.
+  Text share_of(const Text& who) const {
+    const Text counting = counting_of(who);
+    return (counting.find(' ') == Text::npos ? who + " has " : "") + counting + "; ";
   }
   // The only event of a kind with these fields; an empty object if there are none or several.
   Json only(const Text& kind, const std::map<Text, Text>& fields) const {
@@ -223,13 +230,23 @@ Text StoryReader::answer(const Json& q) const {
     return out;
   }
   if (ask == "how many") return counting_of(who);
-  if (ask == "together") return calculation(items_of(who), "plus", items_of(with));
-  if (ask == "how many more") return calculation(items_of(who), "minus", items_of(with));
-  if (ask == "more") return (items_of(who) > items_of(with)) == q["most"].get<bool>() ? who : with;
+  if (ask == "together")
+    return share_of(who) + share_of(with) + calculation(items_of(who), "plus", items_of(with));
+  if (ask == "how many more")
+    return share_of(who) + share_of(with) + calculation(items_of(who), "minus", items_of(with));
+  if (ask == "more") {
+    const Text facts = share_of(who) + share_of(with);
+    return facts.substr(0, facts.size() - 2) + ", so " +
+           ((items_of(who) > items_of(with)) == q["most"].get<bool>() ? who : with);
+  }
   const auto age = [&](const Text& name) { return count_of(only("age", {{"who", name}})); };
   if (ask == "age") return spelled(age(who));
-  if (ask == "years older") return calculation(age(who), "minus", age(with));
-  if (ask == "older") return (age(who) > age(with)) == q["most"].get<bool>() ? who : with;
+  if (ask == "years older")
+    return who + " is " + spelled(age(who)) + "; " + with + " is " + spelled(age(with)) + "; " +
+           calculation(age(who), "minus", age(with));
+  if (ask == "older")
+    return who + " is " + spelled(age(who)) + "; " + with + " is " + spelled(age(with)) + ", so " +
+           ((age(who) > age(with)) == q["most"].get<bool>() ? who : with);
   if (ask == "price") return spelled(count_of(only("buy", {{"who", who}})) * count_of(only("price", {})));
   if (ask == "job") return an(get(only("job", {{"who", who}}), "word"));
   if (ask == "town") return "in " + get(only("town", {{"who", who}}), "word");
@@ -253,7 +270,9 @@ Text StoryReader::answer(const Json& q) const {
   if (ask == "who did") return get(only("do", {{"action", get(q, "action")}}), "who");
   if (ask == "leaves" || ask == "arrives") {
     const Json e = only("trip", {{"who", who}});
-    return clock(count_of(e) + (ask == "arrives" ? e.value("hours", 0) : 0));
+    if (ask == "leaves") return clock(count_of(e));
+    return who + (present_ ? " leaves at " : " left at ") + spelled(count_of(e)) + "; " +
+           calculation(count_of(e), "plus", e.value("hours", 0));
   }
   if (ask == "first" || ask == "after" || ask == "before") {
     const std::vector<Json> all = actions_of(who);
