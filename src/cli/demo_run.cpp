@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -84,6 +85,8 @@ DemoRun::DemoRun(DemoSettings settings) : settings_(std::move(settings)) {
   executable_ = fs::read_symlink("/proc/self/exe", bad).string();
   if (bad) executable_ = "makar";
   name_ = name_of(executable_);
+  if (!isatty(STDOUT_FILENO))
+    setenv("COLUMNS", std::to_string(terminal_width()).c_str(), 0);  // for the commands
   struct sigaction action = {};
   action.sa_handler =
       remember_interrupt;  // Ctrl-C reaches the child, which saves its work; then the demo ends
