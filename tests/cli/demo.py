@@ -39,7 +39,7 @@ def whole(folder):
         check(f"--- {number}/10 " in done.stdout, f"the headline of stage {number}")
     for name, stage in state(folder).items():
         check(stage["figures"] and all(f["command"] and f["value"] for f in stage["figures"]), f"{name} ends with a figure: {stage}")
-    own = [line for line in done.stdout.splitlines() if re.match(r"(\$|---|   ? [^ ]|stage )", line)]
+    own = [line for line in done.stdout.splitlines() if re.match(r"(\$|---|=>|   ? [^ ]|stage )", line)]
     check(all(len(line) <= 80 for line in own), f"80 columns: {[line for line in own if len(line) > 80][:3]}")
     check("\033" not in done.stdout and "\r" not in done.stdout, "no control characters in a pipe")
     check("=> difference to the model before alignment:" in done.stdout, "the evaluation compares with the model before alignment")
