@@ -232,7 +232,8 @@ const std::vector<DemoStage>& demo_stages() {
        demo_quantize},
       {"inside",
        "A look inside: where attention goes",
-       "Each row is a token, each column a token that it attends to; darker is more.",
+       "Each row is a token, each column a token that it attends to; darker is more. The last row looks for "
+       "the word that the answer begins with.",
        {},
        demo_look},
       {"retrieve",

@@ -91,6 +91,12 @@ bool asks_of_one_story(const Json& record, const std::vector<Json>& records) {
          }) == 1;
 }
 
+// The first line without the space that a continuation begins with.
+std::string first_line(const std::string& text) {
+  const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
 struct StoryQuestion {
   std::string text, answer, file;  // the file of the story
 };
@@ -181,7 +187,7 @@ Status demo_quantize(DemoRun& demo) {
 Status demo_look(DemoRun& demo) {
   std::string out;
   MAKAR_RETURN_IF_ERROR(
-      demo.makar_threads({"inspect", demo.path("aligned"), "--attention",
+      demo.makar_threads({"inspect", demo.path("aligned"), "--layer", "0", "--head", "0", "--attention",
                           "Anna swept the floor. Ben dug a trench.\nWho dug a trench?\nAnswer:"},
                          &out));
   const std::string found = text_after(out, "strongest:");
@@ -228,7 +234,7 @@ Status demo_retrieve(DemoRun& demo) {
                                             "1", "-n", "16", "--stop", "\n", one.text},
                                            &out));
   demo.figure("answer from the stories",
-              fmt::format("{} Expected: {} Source: {}, {}", out.substr(0, out.find('\n')), one.answer,
+              fmt::format("{} Expected: {} Source: {}, {}", first_line(out), one.answer,
                           one.file.substr(texts.size() + 1),
                           out.find(one.file) != out.npos ? "the right one" : "which was not found"));
   return Done{};
@@ -258,9 +264,10 @@ Status demo_serve(DemoRun& demo) {
   if (asked.ok()) {
     if (const auto answer = parse_json(out, "the server's answer");
         answer.ok() && answer->contains("choices"))
-      demo.figure("answer over HTTP", fmt::format("{} The expected answer is {}",
-                                                  (*answer)["choices"][0]["message"].value("content", ""),
-                                                  record.value("answer", "")));
+      demo.figure(
+          "answer over HTTP",
+          fmt::format("{} Expected: {}", first_line((*answer)["choices"][0]["message"].value("content", "")),
+                      record.value("answer", "")));
   } else if (!demo_interrupted()) {
     demo.say("The request needs the program curl, which is not installed; the server runs without it.");
     asked = Done{};
