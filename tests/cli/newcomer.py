@@ -39,7 +39,7 @@ def commands_of(document):
     text = document.read_text()
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
-            if re.search(r"(^|\| *)(build/makar|python3 examples/inside.py) ", line):
+            if re.search(r"(^|\| *|&& *)(build/makar|python3 examples/inside.py) ", line):
                 yield line.strip()
 
 
