@@ -253,8 +253,8 @@ void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port
                                       v6 ? "[" + c.http.host + "]" : c.http.host, port);
   const auto [route, body] = example_request(language);
   fmt::print(
-      "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C shuts down after the requests in flight; a "
-      "second Ctrl-C shuts down at once.\n",
+      "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C ends the server after the requests in "
+      "flight; a second one ends it at once.\n",
       name, url, url, route,
       c.keys.empty() && c.key_file.empty() ? "" : " -H \"Authorization: Bearer $MAKAR_API_KEY\"", body);
   std::fflush(stdout);
