@@ -1,10 +1,15 @@
 #include "base/cores.h"
 
+#include <linux/mempolicy.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -20,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMaxCpus = 8192;
+constexpr int kMaxCpus = 8192, kMaxNodes = 1024;
 
 std::optional<std::string> line_of(const fs::path& file) {
   std::ifstream in(file);
@@ -103,16 +108,16 @@ std::optional<double> cgroup_cpus(const std::string& membership, const fs::path&
   return lowest;
 }
 
-std::vector<std::vector<int>> nodes_of(const fs::path& system, const std::vector<int>& allowed) {
-  std::vector<std::vector<int>> out;
-  for (const int node : cpu_list(line_of(system / "node/has_cpu").value_or(""))) {
-    std::vector<int> usable;
-    for (const int cpu :
-         cpu_list(line_of(system / "node" / ("node" + std::to_string(node)) / "cpulist").value_or("")))
-      if (std::find(allowed.begin(), allowed.end(), cpu) != allowed.end()) usable.push_back(cpu);
-    if (!usable.empty()) out.push_back(std::move(usable));
+std::vector<Cores::Node> nodes_of(const fs::path& system, const std::vector<int>& allowed) {
+  std::vector<Cores::Node> out;
+  for (const int number : cpu_list(line_of(system / "node/has_cpu").value_or(""))) {
+    Cores::Node node{number, {}};
+    const fs::path list = system / "node" / ("node" + std::to_string(number)) / "cpulist";
+    for (const int cpu : cpu_list(line_of(list).value_or("")))
+      if (std::find(allowed.begin(), allowed.end(), cpu) != allowed.end()) node.cpus.push_back(cpu);
+    if (!node.cpus.empty()) out.push_back(std::move(node));
   }
-  return out.size() > 1 ? out : std::vector<std::vector<int>>{};
+  return out.size() > 1 ? out : std::vector<Cores::Node>{};
 }
 
 // A set of logical CPUs of any size.
@@ -169,6 +174,29 @@ void run_on(const std::vector<int>& cpus) {
   CpuSet set;
   for (const int cpu : cpus) set.add(cpu);
   pthread_setaffinity_np(pthread_self(), CpuSet::bytes(), set.get());
+}
+
+void place_parts(void* data, size_t bytes, int threads) {
+  constexpr size_t kHugePage = size_t{2} << 20;
+  const std::vector<Cores::Node>& nodes = cores().nodes;
+  if (nodes.empty()) return;
+  // Parts end at pages; those of large buffers at huge pages, which would be divided otherwise.
+  const size_t page =
+      bytes / nodes.size() >= 4 * kHugePage ? kHugePage : static_cast<size_t>(sysconf(_SC_PAGE_SIZE));
+  const auto first = reinterpret_cast<uintptr_t>(data), last = first + bytes;
+  const auto up = [&](uintptr_t at) { return (at + page - 1) / page * page; };
+  for (int t = 0, next; t < threads; t = next) {
+    const Cores::Node& node = cores().node_of(t, threads);
+    for (next = t + 1; next < threads && cores().node_of(next, threads) == node;) ++next;
+    const uintptr_t begin = up(first + bytes * static_cast<size_t>(t) / static_cast<size_t>(threads)),
+                    end = next == threads
+                              ? last
+                              : up(first + bytes * static_cast<size_t>(next) / static_cast<size_t>(threads));
+    std::array<unsigned long, kMaxNodes / 64> mask{};
+    if (begin >= end || node.number >= kMaxNodes) continue;
+    mask[static_cast<size_t>(node.number) / 64] = 1ul << node.number % 64;
+    syscall(SYS_mbind, begin, end - begin, MPOL_PREFERRED, mask.data(), kMaxNodes + 1, MPOL_MF_MOVE);
+  }
 }
 
 }  // namespace makar

@@ -160,7 +160,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
   state_->chunks = std::vector<Chunks>(static_cast<size_t>(threads_));
   for (int i = 1; i < threads_; ++i)
     state_->workers.emplace_back([this, s = state_.get(), &machine, i] {
-      if (!machine.nodes.empty()) run_on(machine.node_of(i, threads_));
+      if (!machine.nodes.empty()) run_on(machine.node_of(i, threads_).cpus);
       s->worker(static_cast<size_t>(i));
     });
 }

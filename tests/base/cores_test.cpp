@@ -126,7 +126,7 @@ TEST_F(CoresTest, NeighbouringThreadsShareANode) {
   EXPECT_TRUE(find_cores(sources_).nodes.empty());
   sources_.allowed = {1, 6};
   c = find_cores(sources_);
-  EXPECT_EQ(c.nodes, (std::vector<std::vector<int>>{{1}, {6}}));
+  EXPECT_EQ(c.nodes, (std::vector<Cores::Node>{{0, {1}}, {1, {6}}}));
 }
 
 TEST_F(CoresTest, InvalidFilesAreIgnored) {
