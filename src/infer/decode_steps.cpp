@@ -9,8 +9,8 @@
 namespace makar {
 namespace {
 
-constexpr int64_t kMinPages = 8;    // per row
-constexpr size_t kMaxShapes = 24;   // recordings kept
+constexpr int64_t kMinPages = 8;   // per row
+constexpr size_t kMaxShapes = 24;  // recordings kept
 
 // Few rows have a recording each; more are padded to a multiple of 8.
 int64_t padded(int64_t rows) { return rows <= 8 ? rows : (rows + 7) / 8 * 8; }
@@ -33,7 +33,8 @@ std::vector<int64_t> sequence_fields(const std::vector<kernels::SequenceRows>& r
 
 bool DecodeSteps::supports(const Model& model) {
   const ModelSpec& spec = model.spec();
-  return spec.continues_text() && spec.head.kind == HeadKind::kCausalLm && model.decoder()->reads_device_rows();
+  return spec.continues_text() && spec.head.kind == HeadKind::kCausalLm &&
+         model.decoder()->reads_device_rows();
 }
 
 DecodeSteps::StepShape& DecodeSteps::shape_for(int64_t rows, int64_t pages) {
@@ -60,7 +61,8 @@ DecodeSteps::StepShape& DecodeSteps::shape_for(int64_t rows, int64_t pages) {
 }
 
 void DecodeSteps::set_rows(const std::vector<Row>& rows) {
-  check(started_.empty() && !rows.empty(), "decoding steps: all started steps must be taken before rows are set");
+  check(started_.empty() && !rows.empty(),
+        "decoding steps: all started steps must be taken before rows are set");
   int64_t max_pages = kMinPages;
   for (const Row& row : rows)
     max_pages = std::max(max_pages, static_cast<int64_t>(cache_.pages(row.slot).size()));
@@ -75,7 +77,8 @@ void DecodeSteps::set_rows(const std::vector<Row>& rows) {
     sequences[i].first_page = static_cast<int64_t>(i) * current_->rows.max_pages;
     if (i >= rows.size()) continue;  // padding
     tokens[i] = rows[i].token, positions[i] = rows[i].position;
-    sequences[i].q_rows = 1, sequences[i].past = rows[i].position, sequences[i].kv_rows = rows[i].position + 1;
+    sequences[i].q_rows = 1, sequences[i].past = rows[i].position,
+    sequences[i].kv_rows = rows[i].position + 1;
   }
   replace(device_, current_->rows.tokens, tokens);
   replace(device_, current_->rows.positions, positions);
@@ -106,7 +109,8 @@ void DecodeSteps::forward(StepShape& shape) {
   int64_t* chosen = i64(shape.chosen);
   device_.arg_max({ctx.address(logits), logits.dtype(), chosen, logits.dim(0), logits.dim(1)});
   device_.advance_rows({chosen, i64(shape.rows.tokens), i64(shape.rows.positions),
-                        reinterpret_cast<kernels::SequenceRows*>(shape.rows.sequences.address()), shape.batch.rows()});
+                        reinterpret_cast<kernels::SequenceRows*>(shape.rows.sequences.address()),
+                        shape.batch.rows()});
 }
 
 void DecodeSteps::start() {

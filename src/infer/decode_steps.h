@@ -1,6 +1,7 @@
-// Decoding steps that stay on the device: the token with the largest logit is chosen there and is the input of the next
-// step, which can start before the host has read it. A step is recorded once per number of rows and of pages and then run
-// again (a CUDA graph); what changes between steps is in device memory. Same bits as a forward pass of the engine.
+// Decoding steps that stay on the device: the token with the largest logit is chosen there and is the input
+// of the next step, which can start before the host has read it. A step is recorded once per number of rows
+// and of pages and then run again (a CUDA graph); what changes between steps is in device memory. Same bits
+// as a forward pass of the engine.
 #pragma once
 #include <deque>
 #include <map>
@@ -15,7 +16,8 @@ class DecodeSteps {
  public:
   static constexpr int64_t kMaxRows = 64;
 
-  DecodeSteps(const Model& model, Device& device, KvCache& cache) : model_(model), device_(device), cache_(cache) {}
+  DecodeSteps(const Model& model, Device& device, KvCache& cache)
+      : model_(model), device_(device), cache_(cache) {}
 
   // Whether the model has such steps.
   static bool supports(const Model& model);
@@ -27,8 +29,8 @@ class DecodeSteps {
   };
   // Sets the rows of the next step. All started steps must have been taken.
   void set_rows(const std::vector<Row>& rows);
-  // Starts a step: of the rows that were set, or one token after the last started step. The caches of the rows must have a
-  // page for it.
+  // Starts a step: of the rows that were set, or one token after the last started step. The caches of the
+  // rows must have a page for it.
   void start();
   // Waits for the oldest started step; its tokens by row, -1 where the logits are not finite.
   std::vector<int64_t> take();

@@ -32,7 +32,8 @@ struct EngineOptions {
   int64_t max_prefix_pages = 0;
   CacheTypes cache;        // dtypes of keys and values
   ContextOptions context;  // context policy for all requests
-  // Whether greedy tokens are chosen on the device (decode_steps.h), with the same bits; by default where that is faster.
+  // Whether greedy tokens are chosen on the device (decode_steps.h), with the same bits; by default where
+  // that is faster.
   std::optional<bool> device_steps;
 };
 
@@ -93,8 +94,8 @@ class Engine {
   std::vector<ScheduledRows> plan();
   std::vector<ScheduledRows> plan_encoder();
   void compute(const std::vector<ScheduledRows>& scheduled);
-  // Decoding on the device (engine_decode.cpp). A step of decode rows may start before the tokens of the one before it are
-  // known to the host; then the next call of step() takes it.
+  // Decoding on the device (engine_decode.cpp). A step of decode rows may start before the tokens of the one
+  // before it are known to the host; then the next call of step() takes it.
   bool decodes_on_device(const std::vector<ScheduledRows>& scheduled) const;
   void start_decode(const std::vector<ScheduledRows>& scheduled);
   bool can_start_ahead();

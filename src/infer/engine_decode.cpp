@@ -8,7 +8,8 @@ namespace makar {
 
 // Every row is the next token of a branch whose token is the largest logit.
 bool Engine::decodes_on_device(const std::vector<ScheduledRows>& scheduled) const {
-  if (!device_steps_ || skip_device_step_ || static_cast<int64_t>(scheduled.size()) > DecodeSteps::kMaxRows) return false;
+  if (!device_steps_ || skip_device_step_ || static_cast<int64_t>(scheduled.size()) > DecodeSteps::kMaxRows)
+    return false;
   return std::all_of(scheduled.begin(), scheduled.end(), [](const ScheduledRows& s) {
     const Branch& branch = s.job->branches[s.branch];
     return s.count == 1 && branch.left() == 1 && branch.cached > 0 && branch.cached >= branch.first_needed &&
@@ -30,7 +31,8 @@ void Engine::start_decode(const std::vector<ScheduledRows>& scheduled) {
   decode_steps_.start();
 }
 
-// Whether the step after the started one has the same rows, with pages for one more token: no sequence ends or waits.
+// Whether the step after the started one has the same rows, with pages for one more token: no sequence ends
+// or waits.
 bool Engine::can_start_ahead() {
   size_t branches = 0;
   for (const auto& job : jobs_) branches += job->branches.size();
@@ -38,7 +40,8 @@ bool Engine::can_start_ahead() {
   for (const DecodeRow& row : decode_rows_) {
     if (!row.job || row.job->greedy_tokens(row.branch) < 2) return false;
     const Branch& branch = row.job->branches[row.branch];
-    if (long_rope_after_ > 0 || branch.length() / KvCache::kPageRows + 1 > decode_steps_.max_pages()) return false;
+    if (long_rope_after_ > 0 || branch.length() / KvCache::kPageRows + 1 > decode_steps_.max_pages())
+      return false;
     // The token of the started step is the branch's last; the one after it may need a page.
     if (!cache_.grow(row.slot, branch.cached + 2)) return false;
   }

@@ -86,8 +86,9 @@ void SampleJob::on_logits(size_t index, int64_t at, std::span<const float> logit
 
 int64_t SampleJob::greedy_tokens(size_t branch) const {
   const State& state = states_[branch];
-  const bool needs_logits = state.constraint || request_.drafter || request_.logprobs >= 0 || request_.stop_below > 0 ||
-                            request_.window > 0 || states_.size() > branches.size();
+  const bool needs_logits = state.constraint || request_.drafter || request_.logprobs >= 0 ||
+                            request_.stop_below > 0 || request_.window > 0 ||
+                            states_.size() > branches.size();
   if (needs_logits || !state.sampler.chooses_largest()) return 0;
   return request_.max_new_tokens - static_cast<int64_t>(answers_[state.answer].tokens.size());
 }

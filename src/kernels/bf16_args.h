@@ -66,11 +66,13 @@ struct PackedGemmBf16 {
   int64_t count;
 };
 
-// Packed products with the kernels before and after them, as in a decoding step; bit for bit as separate calls.
+// Packed products with the kernels before and after them, as in a decoding step; bit for bit as separate
+// calls.
 struct FusedProductsBf16 {
   PackedGemmBf16 products;
   const NormBf16* norm = nullptr;  // `products.a` is its y, which the device need not write
-  // y = kind(first product) * second product, of the products' rounded results, which the device need not write.
+  // y = kind(first product) * second product, of the products' rounded results, which the device need not
+  // write.
   Bf16* gated = nullptr;
   Activation kind = Activation::kSilu;
   // sum = residual + the only product, whose result the device need not write; sum may be residual.
@@ -110,8 +112,8 @@ struct AttentionCachedBf16 {  // as AttentionBf16, bit for bit, on the keys and 
   CacheLayer cache;
   Bf16* out;
 };
-// A decoding step: rotates the one query and key of each sequence (cos is null: does not), stores key and value, attends.
-// Bit for bit as RopeBf16, CacheStoreBf16 and AttentionCachedBf16.
+// A decoding step: rotates the one query and key of each sequence (cos is null: does not), stores key and
+// value, attends. Bit for bit as RopeBf16, CacheStoreBf16 and AttentionCachedBf16.
 struct DecodeAttentionBf16 {
   AttentionShape shape;
   const Bf16 *q, *k, *v;

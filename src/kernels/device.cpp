@@ -1,4 +1,5 @@
-// What devices do by default: recorded work is called again, copies do not wait, fused kernels are separate ones.
+// What devices do by default: recorded work is called again, copies do not wait, fused kernels are separate
+// ones.
 #include "kernels/device.h"
 
 namespace makar {
@@ -74,10 +75,13 @@ void run_separately(Device& device, const DecodeAttentionBf16& a) {
   const DeviceScratch<Bf16> q(device.memory(), a.cos ? s.count * s.heads * s.head_dim : 0),
       k(device.memory(), a.cos ? s.count * s.kv_heads * s.head_dim : 0);
   if (a.cos) {
-    device.rope_bf16({a.q, a.cos, a.sin, q.data(), s.count, s.heads, s.head_dim, a.rotary, a.interleaved, 1.0f});
-    device.rope_bf16({a.k, a.cos, a.sin, k.data(), s.count, s.kv_heads, s.head_dim, a.rotary, a.interleaved, 1.0f});
+    device.rope_bf16(
+        {a.q, a.cos, a.sin, q.data(), s.count, s.heads, s.head_dim, a.rotary, a.interleaved, 1.0f});
+    device.rope_bf16(
+        {a.k, a.cos, a.sin, k.data(), s.count, s.kv_heads, s.head_dim, a.rotary, a.interleaved, 1.0f});
   }
-  device.cache_store_bf16({s.sequences, s.count, 1, a.cos ? k.data() : a.k, a.v, s.kv_heads, s.head_dim, a.cache});
+  device.cache_store_bf16(
+      {s.sequences, s.count, 1, a.cos ? k.data() : a.k, a.v, s.kv_heads, s.head_dim, a.cache});
   device.attention_cached_bf16({s, a.cos ? q.data() : a.q, a.cache, a.out});
 }
 

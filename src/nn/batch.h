@@ -39,8 +39,8 @@ struct Batch {
   // its sequence, to itself. Relative attention only.
   std::vector<int64_t> order;
   std::vector<Sequence> sequences;
-  // If set, the forward pass reads tokens, positions and pages here; the fields above have N rows of any content. For stacks
-  // that Stack::reads_device_rows() accepts, with a cache.
+  // If set, the forward pass reads tokens, positions and pages here; the fields above have N rows of any
+  // content. For stacks that Stack::reads_device_rows() accepts, with a cache.
   const DeviceRows* on_device = nullptr;
 
   int64_t rows() const { return static_cast<int64_t>(positions.size()); }

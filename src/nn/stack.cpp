@@ -185,8 +185,8 @@ bool Stack::reads_device_rows() const {
     return !b.mixer && !b.recurrent && !b.alignment && !b.cross && b.feed_forward.experts == 0 &&
            a.bias == BiasKind::kNone && !a.relative && !(a.rope && ops::depends_on_length(*a.rope));
   };
-  return plain_embedding && !relative_ && !convolution_.defined() && !mix_.defined() && spec_.rotary_rows == 0 &&
-         std::all_of(spec_.blocks.begin(), spec_.blocks.end(), plain);
+  return plain_embedding && !relative_ && !convolution_.defined() && !mix_.defined() &&
+         spec_.rotary_rows == 0 && std::all_of(spec_.blocks.begin(), spec_.blocks.end(), plain);
 }
 
 const Block& Stack::block(int64_t layer) const {

@@ -94,8 +94,8 @@ RopeTable rope_table(Context& ctx, const Tensor& positions, const RopeFrequencie
   // at large positions.
   const std::vector<float> frequencies_f32(from.frequencies.begin(), from.frequencies.end());
   const Tensor frequencies = Tensor::from({half}, std::span(frequencies_f32)).to(ctx.device.memory());
-  ctx.device.rope_table({ctx.i64(positions), ctx.f32(frequencies), ctx.f32(table.cos),
-                         ctx.f32(table.sin), rows, half, from.attention_factor});
+  ctx.device.rope_table({ctx.i64(positions), ctx.f32(frequencies), ctx.f32(table.cos), ctx.f32(table.sin),
+                         rows, half, from.attention_factor});
   return table;
 }
 

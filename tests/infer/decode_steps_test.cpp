@@ -1,6 +1,6 @@
-// Greedy decoding on the device gives the tokens of decoding with logits on the host: in f32 and bf16, on the CPU, the fence
-// device and a GPU if there is one, for requests that start, end and are cancelled at different times, beside requests that
-// sample.
+// Greedy decoding on the device gives the tokens of decoding with logits on the host: in f32 and bf16, on the
+// CPU, the fence device and a GPU if there is one, for requests that start, end and are cancelled at
+// different times, beside requests that sample.
 #include "infer/decode_steps.h"
 
 #include "infer/engine_fixture.h"

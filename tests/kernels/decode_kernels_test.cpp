@@ -1,5 +1,5 @@
-// The fused kernels of a decoding step have the bits of the separate ones, and products those of any number of rows: on the CPU,
-// the fence device and a GPU if there is one.
+// The fused kernels of a decoding step have the bits of the separate ones, and products those of any number
+// of rows: on the CPU, the fence device and a GPU if there is one.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -25,7 +25,10 @@ class DecodeKernels : public testing::TestWithParam<const char*> {
   Tensor random(const Shape& shape, float scale, DType type) {
     Tensor t = Tensor::empty(shape);
     const Rng rng(++seed_, Purpose::kSynthetic);
-    for (int64_t i = 0; i < t.count(); ++i) t.f32()[i] = scale * (2 * rng.uniform(static_cast<uint64_t>(i)) - 1);
+    const int64_t distinct = std::min<int64_t>(t.count(), 65521);  // a prime, so that rows differ
+    for (int64_t i = 0; i < distinct; ++i)
+      t.f32()[i] = scale * (2 * rng.uniform(static_cast<uint64_t>(i)) - 1);
+    for (int64_t i = distinct; i < t.count(); ++i) t.f32()[i] = t.f32()[i - distinct];
     return t.to(type).to(device_->memory());
   }
   Tensor empty(const Shape& shape, DType type) { return Tensor::empty(shape, type, device_->memory()); }
@@ -40,7 +43,8 @@ class DecodeKernels : public testing::TestWithParam<const char*> {
   }
 
   // norm, products with `n` weight rows each, ending.
-  void check_products(int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated, bool added, bool bias);
+  void check_products(int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated, bool added,
+                      bool bias);
 
   std::unique_ptr<Device> device_;
   uint64_t seed_ = 0;
@@ -48,9 +52,12 @@ class DecodeKernels : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Devices, DecodeKernels, testing::Values("cpu", "fence", "cuda"),
                          [](const auto& info) { return std::string(info.param); });
 
-void DecodeKernels::check_products(int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated, bool added, bool bias) {
-  SCOPED_TRACE(fmt::format("m {} k {} n {} norm {} gated {} added {} bias {}", m, k, fmt::join(n, ","), norm, gated, added, bias));
-  const Tensor x = random({m, k}, 1.0f, DType::kF32), w = random({k}, 1.0f, DType::kF32), stats = empty({m}, DType::kF32);
+void DecodeKernels::check_products(int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated,
+                                   bool added, bool bias) {
+  SCOPED_TRACE(fmt::format("m {} k {} n {} norm {} gated {} added {} bias {}", m, k, fmt::join(n, ","), norm,
+                           gated, added, bias));
+  const Tensor x = random({m, k}, 1.0f, DType::kF32), w = random({k}, 1.0f, DType::kF32),
+               stats = empty({m}, DType::kF32);
   const Tensor a = norm ? empty({m, k}, DType::kBF16) : random({m, k}, 1.0f, DType::kBF16);
   const kernels::NormBf16 norm_args{true, f32(x), f32(w), nullptr, bf16(a), f32(stats), m, k, 1e-5f, 0.5f};
   std::vector<Tensor> weights, biases, rounded_biases, out, expected;
@@ -64,8 +71,16 @@ void DecodeKernels::check_products(int64_t m, int64_t k, std::vector<int64_t> n,
     rounded_biases.push_back(biases.back().host().to(DType::kF32).to(device_->memory()));
     out.push_back(empty({m, rows}, DType::kBF16)), expected.push_back(empty({m, rows}, DType::kBF16));
     products.push_back({packed.back().get(), bf16(out.back()), bias ? f32(rounded_biases.back()) : nullptr});
-    device_->product_bf16({m, rows, k, {a.address(), DType::kBF16, k, 1}, {weights.back().address(), DType::kBF16, k, 1},
-                           expected.back().address(), DType::kBF16, rows, false, bias ? bf16(biases.back()) : nullptr});
+    device_->product_bf16({m,
+                           rows,
+                           k,
+                           {a.address(), DType::kBF16, k, 1},
+                           {weights.back().address(), DType::kBF16, k, 1},
+                           expected.back().address(),
+                           DType::kBF16,
+                           rows,
+                           false,
+                           bias ? bf16(biases.back()) : nullptr});
   }
   kernels::FusedProductsBf16 args{{m, bf16(a), products.data(), static_cast<int64_t>(products.size())}};
   if (!norm && !gated && !added) {
@@ -80,7 +95,8 @@ void DecodeKernels::check_products(int64_t m, int64_t k, std::vector<int64_t> n,
   if (added) args.residual = f32(residual), args.sum = f32(sum);
   device_->fused_products_bf16(args);
   if (gated) {
-    device_->gated_bf16({kernels::Activation::kSilu, bf16(expected[0]), bf16(expected[1]), bf16(expected_gate), m * n[0]});
+    device_->gated_bf16(
+        {kernels::Activation::kSilu, bf16(expected[0]), bf16(expected[1]), bf16(expected_gate), m * n[0]});
     EXPECT_EQ(differences(gate, expected_gate), 0);
   } else if (added) {
     device_->add_bf16({f32(residual), bf16(expected[0]), f32(expected_sum), m * n[0]});
@@ -91,7 +107,8 @@ void DecodeKernels::check_products(int64_t m, int64_t k, std::vector<int64_t> n,
 }
 
 TEST_P(DecodeKernels, ProductsHaveTheBitsOfSeparateKernels) {
-  const std::vector<int64_t> small = {1, 3, 9, 33}, all = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65};
+  const std::vector<int64_t> small = {1, 3, 9, 33},
+                             all = {1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 64, 65};
   for (const int64_t m : gpu() ? all : small)
     for (const int64_t k : {128, 384, 768}) {
       check_products(m, k, {40}, false, false, false, false);
@@ -120,11 +137,13 @@ struct AttentionCase {
 };
 
 TEST_P(DecodeKernels, AttentionHasTheBitsOfSeparateKernels) {
-  const AttentionCase cases[] = {{8, 2, 64, 64, 0, false}, {4, 4, 32, 16, 0, true},   {16, 1, 128, 128, 0, false},
-                                 {6, 2, 80, 0, 0, false},  {8, 2, 64, 64, 100, false}, {32, 4, 64, 64, 0, false}};
+  const AttentionCase cases[] = {{8, 2, 64, 64, 0, false},    {4, 4, 32, 16, 0, true},
+                                 {16, 1, 128, 128, 0, false}, {6, 2, 80, 0, 0, false},
+                                 {8, 2, 64, 64, 100, false},  {32, 4, 64, 64, 0, false}};
   const std::vector<int64_t> lengths = {1, 2, 33, 64, 65, 96, 97, 128, 200, 256, 257, 400, 700, 0};
   for (const AttentionCase& c : cases) {
-    SCOPED_TRACE(fmt::format("heads {} of {}, dim {}, rotary {}, window {}", c.heads, c.kv_heads, c.dim, c.rotary, c.window));
+    SCOPED_TRACE(fmt::format("heads {} of {}, dim {}, rotary {}, window {}", c.heads, c.kv_heads, c.dim,
+                             c.rotary, c.window));
     const auto count = static_cast<int64_t>(lengths.size());
     constexpr int64_t kPages = 8;
     const int64_t tile = kernels::key_tile_bytes(DType::kBF16, c.dim), page_bytes = 2 * c.kv_heads * tile;
@@ -144,29 +163,48 @@ TEST_P(DecodeKernels, AttentionHasTheBitsOfSeparateKernels) {
     const auto upload = [&](std::span<const int64_t> v) {
       return Tensor::from({static_cast<int64_t>(v.size())}, v).to(device_->memory());
     };
-    const Tensor sequences = upload({reinterpret_cast<const int64_t*>(rows.data()), rows.size() * 6}), on_device = upload(table),
-                 copy_on_device = upload(copy_table);
-    const Tensor q = random({count, c.heads * c.dim}, 1.0f, DType::kBF16), k = random({count, c.kv_heads * c.dim}, 1.0f, DType::kBF16),
+    const Tensor sequences = upload({reinterpret_cast<const int64_t*>(rows.data()), rows.size() * 6}),
+                 on_device = upload(table), copy_on_device = upload(copy_table);
+    const Tensor q = random({count, c.heads * c.dim}, 1.0f, DType::kBF16),
+                 k = random({count, c.kv_heads * c.dim}, 1.0f, DType::kBF16),
                  v = random({count, c.kv_heads * c.dim}, 1.0f, DType::kBF16);
     const int64_t half = std::max<int64_t>(c.rotary / 2, 1);
-    const Tensor cos = random({count, half}, 1.0f, DType::kF32), sin = random({count, half}, 1.0f, DType::kF32);
-    const Tensor out = Tensor::zeros({count, c.heads * c.dim}, DType::kBF16, device_->memory()), expected = out.clone();
+    const Tensor cos = random({count, half}, 1.0f, DType::kF32),
+                 sin = random({count, half}, 1.0f, DType::kF32);
+    const Tensor out = Tensor::zeros({count, c.heads * c.dim}, DType::kBF16, device_->memory()),
+                 expected = out.clone();
     kernels::AttentionShape shape{};
     shape.sequences = reinterpret_cast<const kernels::SequenceRows*>(sequences.address());
-    shape.count = count, shape.total_q_rows = count, shape.max_q_rows = 1, shape.max_kv_rows = kPages * kernels::kKeyTile;
-    shape.heads = c.heads, shape.kv_heads = c.kv_heads, shape.head_dim = c.dim, shape.causal = true, shape.window = c.window;
+    shape.count = count, shape.total_q_rows = count, shape.max_q_rows = 1,
+    shape.max_kv_rows = kPages * kernels::kKeyTile;
+    shape.heads = c.heads, shape.kv_heads = c.kv_heads, shape.head_dim = c.dim, shape.causal = true,
+    shape.window = c.window;
     shape.scale = 0.125f;
     const auto layer = [&](const Tensor& at) {
-      return kernels::CacheLayer{reinterpret_cast<const std::byte* const*>(at.address()), 0, tile, c.kv_heads * tile, tile,
-                                 DType::kBF16, DType::kBF16};
+      return kernels::CacheLayer{reinterpret_cast<const std::byte* const*>(at.address()),
+                                 0,
+                                 tile,
+                                 c.kv_heads * tile,
+                                 tile,
+                                 DType::kBF16,
+                                 DType::kBF16};
     };
-    kernels::DecodeAttentionBf16 args{shape, bf16(q), bf16(k), bf16(v), c.rotary ? f32(cos) : nullptr,
-                                      c.rotary ? f32(sin) : nullptr, c.rotary, c.interleaved, layer(on_device), bf16(out)};
+    kernels::DecodeAttentionBf16 args{shape,
+                                      bf16(q),
+                                      bf16(k),
+                                      bf16(v),
+                                      c.rotary ? f32(cos) : nullptr,
+                                      c.rotary ? f32(sin) : nullptr,
+                                      c.rotary,
+                                      c.interleaved,
+                                      layer(on_device),
+                                      bf16(out)};
     device_->decode_attention_bf16(args);
     args.out = bf16(expected), args.cache = layer(copy_on_device);
     run_separately(*device_, args);
     for (int64_t i = 0; i < count; ++i)
-      EXPECT_EQ(differences(out.slice(i, i + 1).clone(), expected.slice(i, i + 1).clone()), 0) << "length " << lengths[static_cast<size_t>(i)];
+      EXPECT_EQ(differences(out.slice(i, i + 1).clone(), expected.slice(i, i + 1).clone()), 0)
+          << "length " << lengths[static_cast<size_t>(i)];
     int64_t page_differences = 0;
     for (size_t i = 0; i < pages.size(); ++i) page_differences += differences(pages[i], copies[i]);
     EXPECT_EQ(page_differences, 0);
@@ -187,7 +225,8 @@ TEST_P(DecodeKernels, ArgMaxIsTheFirstOfTheLargest) {
   const Tensor on_device = x.to(device_->memory()), y = empty({7}, DType::kI64);
   device_->arg_max({on_device.address(), DType::kF32, reinterpret_cast<int64_t*>(y.address()), 7, kCols});
   const Tensor result = y.host();
-  EXPECT_EQ(std::vector<int64_t>(result.i64(), result.i64() + 7), (std::vector<int64_t>{777, kCols - 1, -1, -1, -1, 0, 3}));
+  EXPECT_EQ(std::vector<int64_t>(result.i64(), result.i64() + 7),
+            (std::vector<int64_t>{777, kCols - 1, -1, -1, -1, 0, 3}));
 }
 
 TEST_P(DecodeKernels, RecordedWorkRunsAgainAndKeepsItsConstants) {

@@ -216,7 +216,8 @@ void CpuDevice::decode(const Decode& a) {
 
 void CpuDevice::arg_max(const ArgMax& a) {
   const auto value = [&](int64_t i) {
-    return a.type == DType::kF32 ? static_cast<const float*>(a.x)[i] : from_bf16(static_cast<const Bf16*>(a.x)[i].bits);
+    return a.type == DType::kF32 ? static_cast<const float*>(a.x)[i]
+                                 : from_bf16(static_cast<const Bf16*>(a.x)[i].bits);
   };
   pool_->for_ranges(a.rows, 1, [&](int64_t r0, int64_t r1) {
     for (int64_t r = r0; r < r1; ++r) {

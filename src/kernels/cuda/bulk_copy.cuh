@@ -35,4 +35,9 @@ __device__ inline void bulk_copy(uint32_t to, const void* from, uint32_t bytes, 
                : "memory");
 }
 
+// Starts to copy `bytes` bytes, a multiple of 16, to the L2 cache.
+__device__ inline void prefetch(const void* from, uint32_t bytes) {
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
 }  // namespace makar::kernels::cuda

@@ -7,7 +7,7 @@ namespace makar::kernels::cuda {
 namespace {
 
 constexpr int kDepth = 128, kPitch = kDepth * 2 + 16;  // k per stage, and bytes between its rows
-constexpr int kMaxStages = 8, kBarrierBytes = 128;
+constexpr int kMaxStages = 8, kBarrierBytes = 128, kMaxShared = 227 * 1024;
 
 // kGroups: groups of 16 weight rows; kBlocks: blocks of 8 rows of A per warp; kParts: warps over the rows of A.
 template <bool kPair, int kGroups, int kBlocks, int kParts>
@@ -102,19 +102,18 @@ __global__ void __launch_bounds__(Config<kPair, kGroups, kBlocks, kParts>::kThre
 template <bool kPair, int kGroups, int kBlocks, int kParts>
 void run(cudaStream_t stream, Streamed p) {
   using C = Config<kPair, kGroups, kBlocks, kParts>;
-  constexpr int kBudget = 112 * 1024;  // two blocks share a multiprocessor
-  constexpr int kFit = (kBudget - kBarrierBytes) / C::kStageBytes;
-  constexpr int kStagesHere = kFit < 2 ? 2 : kFit > kMaxStages ? kMaxStages : kFit;
-  constexpr size_t kShared = kBarrierBytes + static_cast<size_t>(kStagesHere) * C::kStageBytes;
-  static_assert(kShared <= 227 * 1024);
+  const int budget = tuned("MAKAR_TUNE_MANY", 112) * 1024;  // two blocks share a multiprocessor
+  const int stages = std::clamp((budget - kBarrierBytes) / C::kStageBytes, 2, kMaxStages);
+  const size_t shared = kBarrierBytes + static_cast<size_t>(stages) * C::kStageBytes;
+  static_assert(kBarrierBytes + 2 * C::kStageBytes <= kMaxShared);
   static const cudaError_t ready = cudaFuncSetAttribute(many_kernel<kPair, kGroups, kBlocks, kParts>,
-                                                        cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared));
+                                                        cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxShared);
   cuda_check(ready, "products of many rows");
   p.tiles = 0;
   for (int i = 0; i < (kPair ? 1 : p.count); ++i)
     p.tiles += p.products[i].tiles = (p.products[i].n + C::kWeightRows - 1) / C::kWeightRows;
-  launch_early(stream, dim3(static_cast<unsigned>(p.tiles)), C::kThreads, kShared, many_kernel<kPair, kGroups, kBlocks, kParts>, p,
-               kStagesHere);
+  launch_early(stream, dim3(static_cast<unsigned>(p.tiles)), C::kThreads, shared, many_kernel<kPair, kGroups, kBlocks, kParts>, p,
+               stages);
 }
 
 template <bool kPair, int kGroups>
@@ -125,12 +124,17 @@ void run_rows(cudaStream_t stream, const Streamed& p) {
 
 }  // namespace
 
-// Fewer weight rows per block where there would be too few blocks.
 void run_many(cudaStream_t stream, const Streamed& p) {
-  if (p.ending == Ending::kGated) return run_rows<true, 2>(stream, p);
+  if (p.ending == Ending::kGated) {
+    if (tuned("MAKAR_TUNE_PAIR", 2) == 1) return run_rows<true, 1>(stream, p);
+    return tuned("MAKAR_TUNE_PAIR", 2) == 2 ? run_rows<true, 2>(stream, p) : run_rows<true, 4>(stream, p);
+  }
   int64_t rows = 0;
   for (int i = 0; i < p.count; ++i) rows += p.products[i].n;
-  rows >= 64 * kMultiprocessors ? run_rows<false, 4>(stream, p) : run_rows<false, 2>(stream, p);
+  const int groups = rows >= 64 * kMultiprocessors ? tuned("MAKAR_TUNE_WIDE", 4) : tuned("MAKAR_TUNE_NARROW", 2);
+  if (groups == 1) return run_rows<false, 1>(stream, p);
+  if (groups == 2) return run_rows<false, 2>(stream, p);
+  groups == 4 ? run_rows<false, 4>(stream, p) : run_rows<false, 8>(stream, p);
 }
 
 }  // namespace makar::kernels::cuda
