@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "ops/bf16.h"
+#include "ops/next_rows.h"
 
 namespace makar {
 namespace {
@@ -19,10 +19,6 @@ Tensor upload(Device& device, const Shape& shape, const std::vector<int64_t>& va
   return Tensor::from(shape, std::span<const int64_t>(values)).to(device.memory());
 }
 
-void replace(Device& device, const Tensor& to, const std::vector<int64_t>& values) {
-  device.memory().copy_in(to.address(), reinterpret_cast<const std::byte*>(values.data()), to.bytes());
-}
-
 std::vector<int64_t> sequence_fields(const std::vector<kernels::SequenceRows>& rows) {
   std::vector<int64_t> out(rows.size() * sizeof(kernels::SequenceRows) / sizeof(int64_t));
   std::memcpy(out.data(), rows.data(), out.size() * sizeof(int64_t));
@@ -33,8 +29,12 @@ std::vector<int64_t> sequence_fields(const std::vector<kernels::SequenceRows>& r
 
 bool DecodeSteps::supports(const Model& model) {
   const ModelSpec& spec = model.spec();
-  return spec.continues_text() && spec.head.kind == HeadKind::kCausalLm &&
-         model.decoder()->reads_device_rows();
+  // Block types of GGUF may be decoded on the host.
+  const auto& weights = model.parameters().all();
+  const bool blocks = std::any_of(weights.begin(), weights.end(), [](const auto& p) {
+    return p->value.defined() && is_block(p->value.dtype());
+  });
+  return spec.continues_text() && !blocks && model.decoder()->reads_device_rows();
 }
 
 DecodeSteps::StepShape& DecodeSteps::shape_for(int64_t rows, int64_t pages) {
@@ -80,9 +80,9 @@ void DecodeSteps::set_rows(const std::vector<Row>& rows) {
     sequences[i].q_rows = 1, sequences[i].past = rows[i].position,
     sequences[i].kv_rows = rows[i].position + 1;
   }
-  replace(device_, current_->rows.tokens, tokens);
-  replace(device_, current_->rows.positions, positions);
-  replace(device_, current_->rows.sequences, sequence_fields(sequences));
+  ops::replace_values(device_, current_->rows.tokens, tokens);
+  ops::replace_values(device_, current_->rows.positions, positions);
+  ops::replace_values(device_, current_->rows.sequences, sequence_fields(sequences));
   pages_.clear();
 }
 
@@ -95,7 +95,7 @@ void DecodeSteps::upload_pages() {
     std::copy_n(addresses.begin(), count, pages.begin() + static_cast<int64_t>(i) * max);
   }
   if (pages == pages_) return;
-  replace(device_, current_->rows.pages, pages);
+  ops::replace_values(device_, current_->rows.pages, pages);
   pages_ = std::move(pages);
 }
 
@@ -104,13 +104,8 @@ void DecodeSteps::forward(StepShape& shape) {
   ctx.activations = model_.activations();
   ForwardContext f{ctx, &cache_};
   const Tensor hidden = model_.decode(f, shape.batch, {}, nullptr);
-  const Tensor logits = model_.lm_logits(ctx, hidden);
-  const auto i64 = [](const Tensor& t) { return reinterpret_cast<int64_t*>(t.address()); };
-  int64_t* chosen = i64(shape.chosen);
-  device_.arg_max({ctx.address(logits), logits.dtype(), chosen, logits.dim(0), logits.dim(1)});
-  device_.advance_rows({chosen, i64(shape.rows.tokens), i64(shape.rows.positions),
-                        reinterpret_cast<kernels::SequenceRows*>(shape.rows.sequences.address()),
-                        shape.batch.rows()});
+  ops::choose_largest(ctx, model_.lm_logits(ctx, hidden), shape.chosen);
+  ops::advance_rows(ctx, shape.chosen, shape.rows.tokens, shape.rows.positions, shape.rows.sequences);
 }
 
 void DecodeSteps::start() {
@@ -127,7 +122,7 @@ void DecodeSteps::start() {
   else
     forward(*current_);
   current_->has_run = true;
-  started_.push_back(device_.copy_later(current_->chosen.address(), current_->chosen.bytes()));
+  started_.push_back(ops::copy_later(device_, current_->chosen));
 }
 
 std::vector<int64_t> DecodeSteps::take() {

@@ -19,7 +19,8 @@ class DecodeSteps {
   DecodeSteps(const Model& model, Device& device, KvCache& cache)
       : model_(model), device_(device), cache_(cache) {}
 
-  // Whether the model has such steps.
+  // Whether the model has such steps. Its weights must stay where they are as long as an object of this class
+  // is used.
   static bool supports(const Model& model);
 
   // A sequence in the cache, with pages for its next token, which is at `position`.

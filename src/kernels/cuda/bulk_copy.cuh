@@ -1,4 +1,4 @@
-// Copies of whole rows to shared memory by the copy engine, which complete on a barrier in shared memory (mbarrier).
+// Barriers in shared memory (mbarrier) that wait for copies, and copies to the L2 cache.
 #pragma once
 #include "kernels/cuda/bf16.cuh"
 
@@ -7,12 +7,8 @@ namespace makar::kernels::cuda {
 __device__ inline void barrier_init(uint32_t barrier, uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals) : "memory");
 }
-// Makes initialised barriers visible to the copy engine; a barrier of the threads must follow.
+// Makes initialised barriers visible; a barrier of the threads must follow.
 __device__ inline void barriers_ready() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-// Arrives and adds `bytes` to the bytes that the barrier's phase waits for.
-__device__ inline void barrier_expect(uint32_t barrier, uint32_t bytes) {
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
 __device__ inline void barrier_arrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
@@ -28,13 +24,10 @@ __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity) {
       "r"(parity)
       : "memory");
 }
-// Starts to copy `bytes` bytes, a multiple of 16, between addresses that are multiples of 16.
-__device__ inline void bulk_copy(uint32_t to, const void* from, uint32_t bytes, uint32_t barrier) {
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
-               "r"(bytes), "r"(barrier)
-               : "memory");
+// Arrives when all copies that this thread has started (copy16) are done.
+__device__ inline void barrier_arrive_after_copies(uint32_t barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
-
 // Starts to copy `bytes` bytes, a multiple of 16, to the L2 cache.
 __device__ inline void prefetch(const void* from, uint32_t bytes) {
   asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");

@@ -55,7 +55,7 @@ __global__ void __launch_bounds__(kWarps * 32, 1) few_kernel(const __grid_consta
   const uint32_t a = rings + computing * stages * kStageBytes<kPair>;
   const uint32_t ring = rings + warp * stages * kStageBytes<kPair>, barriers = base + warp * stages * 8;
   if (threadIdx.x == 0) {
-    for (int i = 0; i < computing * stages; ++i) barrier_init(base + 8 * i, 1);
+    for (int i = 0; i < computing * stages; ++i) barrier_init(base + 8 * i, 32);
     barriers_ready();
   }
   __syncthreads();
@@ -68,15 +68,21 @@ __global__ void __launch_bounds__(kWarps * 32, 1) few_kernel(const __grid_consta
   const auto put = [&](int slot) {
     int tile = put_tile;
     const int i = product_of(p, tile), k0 = put_step * kDepth, rows = min(kTileRows, p.products[i].n - tile * kTileRows);
-    const uint32_t bytes = min(kDepth, p.k - k0) * 2, barrier = barriers + slot * 8;
-    if (lane == 0) barrier_expect(barrier, bytes * rows * (kPair ? 2 : 1));
-    __syncwarp();
-    const bool second = lane >= kTileRows;
-    if (lane % kTileRows < rows && (kPair || !second)) {
-      const Bf16* b = p.products[kPair && second ? 1 : i].b;
-      bulk_copy(ring + slot * kStageBytes<kPair> + lane * kPitch,
-                b + static_cast<int64_t>(tile * kTileRows + lane % kTileRows) * p.k + k0, bytes, barrier);
+    if (lane * 8 < p.k - k0) {  // one row per instruction
+      const int64_t from = static_cast<int64_t>(tile * kTileRows) * p.k + k0 + lane * 8;
+      const uint32_t to = ring + slot * kStageBytes<kPair> + lane * 16;
+      const Bf16* b = p.products[i].b + from;
+#pragma unroll
+      for (int r = 0; r < kTileRows; ++r, b += p.k)
+        if (r < rows) copy16(to + r * kPitch, b, true);
+      if constexpr (kPair) {
+        const Bf16* up = p.products[1].b + from;
+#pragma unroll
+        for (int r = 0; r < kTileRows; ++r, up += p.k)
+          if (r < rows) copy16(to + (kTileRows + r) * kPitch, up, true);
+      }
     }
+    barrier_arrive_after_copies(barriers + slot * 8);
     if (++put_step == steps) put_step = 0, put_tile += stride;
   };
   for (int s = 0; s < stages && s < total; ++s) put(s);  // weights do not depend on the kernel before this one

@@ -1,4 +1,4 @@
-// Products of up to 64 rows: a block processes 16 to 64 weight rows with all rows of A; one warp copies stages of both to a
+// Products of up to 64 rows: a block processes 16 to 128 weight rows with all rows of A; some warps copy stages of both to a
 // ring in shared memory, the others multiply, each 16 weight rows with up to 32 rows of A. The first stages of the weights
 // are copied while the kernel before this one still runs.
 #include "kernels/cuda/streamed.cuh"
@@ -7,14 +7,14 @@ namespace makar::kernels::cuda {
 namespace {
 
 constexpr int kDepth = 128, kPitch = kDepth * 2 + 16;  // k per stage, and bytes between its rows
-constexpr int kMaxStages = 8, kBarrierBytes = 128, kMaxShared = 227 * 1024;
+constexpr int kCopyWarps = 4, kMaxStages = 8, kBarrierBytes = 128, kMaxShared = 227 * 1024;
 
 // kGroups: groups of 16 weight rows; kBlocks: blocks of 8 rows of A per warp; kParts: warps over the rows of A.
 template <bool kPair, int kGroups, int kBlocks, int kParts>
 struct Config {
   static constexpr int kWeightRows = 16 * kGroups, kRows = 8 * kBlocks * kParts;
   static constexpr int kStageRows = (kPair ? 2 : 1) * kWeightRows + kRows, kStageBytes = kStageRows * kPitch;
-  static constexpr int kConsumers = kGroups * kParts, kThreads = 32 * (kConsumers + 1);
+  static constexpr int kConsumers = kGroups * kParts, kThreads = 32 * (kConsumers + kCopyWarps);
 };
 
 template <bool kPair, int kGroups, int kBlocks, int kParts>
@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(Config<kPair, kGroups, kBlocks, kParts>::kThre
   const auto full = [&](int slot) { return base + slot * 8; };
   const auto empty = [&](int slot) { return base + (kMaxStages + slot) * 8; };
   if (threadIdx.x == 0) {
-    for (int i = 0; i < stages; ++i) barrier_init(full(i), 1), barrier_init(empty(i), C::kConsumers);
+    for (int i = 0; i < stages; ++i) barrier_init(full(i), 32 * kCopyWarps), barrier_init(empty(i), C::kConsumers);
     barriers_ready();
   }
   __syncthreads();
@@ -36,24 +36,25 @@ __global__ void __launch_bounds__(Config<kPair, kGroups, kBlocks, kParts>::kThre
   const int product = product_of(p, tile), steps = (p.k + kDepth - 1) / kDepth, row0 = tile * C::kWeightRows;
   const Streamed::Product& to = p.products[product];
 
-  if (warp == C::kConsumers) {
+  if (warp >= C::kConsumers) {
     const int rows = min(C::kWeightRows, to.n - row0);
-    const auto bytes_at = [&](int s) { return static_cast<uint32_t>(min(kDepth, p.k - s * kDepth) * 2); };
+    constexpr int kChunks = kDepth / 8, kStep = 32 * kCopyWarps / kChunks;  // 16 bytes per thread, rows at a time
+    const int thread = static_cast<int>(threadIdx.x) - 32 * C::kConsumers, chunk = thread % kChunks, row = thread / kChunks;
+    // Copies `count` rows of the matrix at `from` to row `at` of the stage.
+    const auto put = [&](int s, int at, const Bf16* from, int count) {
+      if (s * kDepth + chunk * 8 >= p.k) return;
+      const uint32_t to = ring + s % stages * C::kStageBytes + at * kPitch + chunk * 16;
+      from += s * kDepth + chunk * 8;
+#pragma unroll 4
+      for (int r = row; r < count; r += kStep) copy16(to + r * kPitch, from + static_cast<int64_t>(r) * p.k, true);
+    };
     const auto put_weights = [&](int s) {
-      const uint32_t bytes = bytes_at(s), at = ring + s % stages * C::kStageBytes;
-      if (lane == 0) barrier_expect(full(s % stages), bytes * (rows * (kPair ? 2 : 1) + p.m));
-      __syncwarp();
-      for (int r = lane; r < rows; r += 32) {
-        const int64_t from = static_cast<int64_t>(row0 + r) * p.k + s * kDepth;
-        bulk_copy(at + r * kPitch, to.b + from, bytes, full(s % stages));
-        if constexpr (kPair) bulk_copy(at + (C::kWeightRows + r) * kPitch, p.products[1].b + from, bytes, full(s % stages));
-      }
+      put(s, 0, to.b + static_cast<int64_t>(row0) * p.k, rows);
+      if constexpr (kPair) put(s, C::kWeightRows, p.products[1].b + static_cast<int64_t>(row0) * p.k, rows);
     };
     const auto put_rows = [&](int s) {
-      const uint32_t bytes = bytes_at(s);
-      const uint32_t at = ring + s % stages * C::kStageBytes + (C::kStageRows - C::kRows) * kPitch;
-      for (int r = lane; r < p.m; r += 32)
-        bulk_copy(at + r * kPitch, p.a + static_cast<int64_t>(r) * p.k + s * kDepth, bytes, full(s % stages));
+      put(s, C::kStageRows - C::kRows, p.a, p.m);
+      barrier_arrive_after_copies(full(s % stages));
     };
     for (int s = 0; s < stages && s < steps; ++s) put_weights(s);  // they do not depend on the kernel before this one
     wait_for_previous_kernel();
