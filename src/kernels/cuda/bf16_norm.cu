@@ -10,6 +10,7 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kWarps = 8;
+constexpr int64_t kFewNormRows = 256;
 // Column sums: rows per chunk, rows at a time, columns per block, groups of chunks.
 constexpr int kChunkRows = 128, kRowLanes = 8, kColumns = 256, kGroups = 32;
 
@@ -25,6 +26,32 @@ void each_warp_row(cudaStream_t stream, int64_t rows, F body) {
   if (rows <= 0) return;
   warp_rows_kernel<<<static_cast<unsigned>((rows + kWarps - 1) / kWarps), 32 * kWarps, 0, stream>>>(rows, body);
   cuda_check(cudaGetLastError(), "kernel launch");
+}
+
+// RMSNorm of few rows, one warp per block: all loads of a row are under way at once. The sums of norm_bf16; cols is a
+// multiple of 256.
+__global__ void __launch_bounds__(32) few_rms_rows_kernel(const __grid_constant__ NormBf16 a) {
+  let_next_kernel_start();
+  const int lane = threadIdx.x, n = static_cast<int>(a.cols);
+  float v[8], w[8], sum = 0.0f;
+  wait_for_previous_kernel();
+  const float* x = a.x + blockIdx.x * a.cols;
+#pragma unroll 8
+  for (int c = lane * 8; c < n; c += 256) {
+    load8(x + c, 8, true, v);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) sum = fmaf(v[j], v[j], sum);
+  }
+  const float rstd = rsqrtf(fmaf(warp_sum(sum), 1.0f / static_cast<float>(n), a.eps));
+  if (lane == 0) a.stats[blockIdx.x] = rstd;
+#pragma unroll 4
+  for (int c = lane * 8; c < n; c += 256) {
+    load8(x + c, 8, true, v);
+    load8(a.w + c, 8, true, w);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] = v[j] * rstd * (w[j] + a.offset);
+    store8(a.y + blockIdx.x * a.cols + c, 8, true, v);
+  }
 }
 
 // Per column, the sums of kSums terms over a chunk of rows: parts[sum][chunk][column].
@@ -106,6 +133,8 @@ void CudaDevice::column_sums_bf16(const ColumnSumsBf16& a) {
 void CudaDevice::norm_bf16(const NormBf16& a) {
   const int64_t n = a.cols;
   const bool vector = n % 8 == 0 && all_aligned(a.x, a.w, a.b) && aligned(a.y);
+  if (a.rms && a.w && !a.b && vector && n % 256 == 0 && n <= 65536 && a.rows > 0 && a.rows <= kFewNormRows)
+    return launch_early(stream_, dim3(static_cast<unsigned>(a.rows)), 32, 0, few_rms_rows_kernel, a);
   each_warp_row(stream_, a.rows, [=] __device__(int64_t r, int lane) {
     const float* x = a.x + r * n;
     const float inverse = 1.0f / static_cast<float>(n);
