@@ -26,12 +26,17 @@ PositionMap map_of_rows(std::string kind, const std::vector<double>& rows, int64
   return map;
 }
 
-PositionMap map_of_table(Context& ctx, const Parameter& table, const EmbeddingSpec& spec, int64_t size) {
+// Rows of a table as f32, whatever its type.
+Tensor rows_of(Context& ctx, const Tensor& table, int64_t first, int64_t count) {
   std::vector<int64_t> indices;
-  for (int64_t i = 0; i < size; ++i) indices.push_back(i + spec.position_offset);
-  const Tensor values = ops::embedding(ctx, table.value, indices).host();  // [size, width]
-  return map_of_rows(spec.positions == PositionKind::kLearned ? "learned" : "sinusoidal",
-                     {values.f32(), values.f32() + values.count()}, size);
+  for (int64_t i = 0; i < count; ++i) indices.push_back(first + i);
+  return ops::embedding(ctx, table, indices).host();
+}
+
+PositionMap map_of_table(Context& ctx, const Tensor& table, PositionKind kind, int64_t first, int64_t size) {
+  const Tensor rows = rows_of(ctx, table, first, size);
+  return map_of_rows(kind == PositionKind::kLearned ? "learned" : "sinusoidal",
+                     {rows.f32(), rows.f32() + rows.count()}, size);
 }
 
 // Each pair of dimensions of a vector, (1, 0), is rotated by the angle position * frequency.
@@ -71,10 +76,17 @@ double PositionMap::spread() const {
 std::vector<PositionMap> position_maps(Context& ctx, const Model& model, const StackSpec& stack, int64_t size,
                                        int64_t head) {
   std::vector<PositionMap> out;
-  if (stack.embedding.positions != PositionKind::kNone)
+  const EmbeddingSpec& e = stack.embedding;
+  if (e.patches) {
+    if (const Parameter* table =
+            model.parameters().find(stack.name + ".embed.positions"))  // [1, rows, width]
+      out.push_back(map_of_table(ctx, table->value.reshape({table->shape[1], table->shape[2]}),
+                                 PositionKind::kLearned, 0, std::min(size, table->shape[1])));
+  } else if (e.positions != PositionKind::kNone) {
     if (const Parameter* table = model.parameters().find(stack.name + ".embed.positions.weight"))
-      if (const int64_t rows = std::min(size, table->shape[0] - stack.embedding.position_offset); rows > 0)
-        out.push_back(map_of_table(ctx, *table, stack.embedding, rows));
+      if (const int64_t rows = std::min(size, table->shape[0] - e.position_offset); rows > 0)
+        out.push_back(map_of_table(ctx, table->value, e.positions, e.position_offset, rows));
+  }
   const auto rotary = std::find_if(stack.blocks.begin(), stack.blocks.end(),
                                    [](const BlockSpec& b) { return b.attention.rope.has_value(); });
   if (rotary != stack.blocks.end()) out.push_back(map_of_rotations(*rotary->attention.rope, size));
@@ -87,8 +99,10 @@ std::vector<PositionMap> position_maps(Context& ctx, const Model& model, const S
     }));
   }
   if (a.bias == BiasKind::kT5)
-    if (const Parameter* table = model.parameters().find(stack.name + ".relative_bias.weight")) {
-      const Tensor rows = table->value.host();  // [buckets, heads]
+    if (const Parameter* biases =
+            model.parameters().find(a.bias_per_layer ? stack.name + ".layers.0.attn.relative_bias.weight"
+                                                     : stack.name + ".relative_bias.weight")) {
+      const Tensor rows = rows_of(ctx, biases->value, 0, biases->shape[0]);  // [buckets, heads]
       out.push_back(map_of_bias("t5", size, a.causal, [&](int64_t distance) {
         const int64_t bucket = ops::t5_bucket(distance, !a.causal, a.t5_buckets, a.t5_max_distance);
         return static_cast<double>(rows.f32()[bucket * a.heads + head]);

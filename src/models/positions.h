@@ -22,7 +22,7 @@ struct PositionMap {
 
 // One map for each encoding of a stack: a table of positions (learned, sinusoidal), rotations of queries and
 // keys (dot products of two equal vectors, rotated), a bias by distance (of head `head`). Fewer than `size`
-// positions if a table has fewer.
+// positions if a table has fewer; of a bias in each layer, the first.
 std::vector<PositionMap> position_maps(Context& ctx, const Model& model, const StackSpec& stack, int64_t size,
                                        int64_t head);
 
