@@ -1,5 +1,5 @@
 // Chooses the kernels of a decoding step: packed products of up to 64 rows with the norm before them and what follows, and
-// attention. MAKAR_STREAMED=0 and MAKAR_FUSED=0 in the environment select the separate kernels, which have the same bits.
+// attention. Other shapes run as separate kernels, which have the same bits.
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/decode_attention.cuh"
 #include "kernels/cuda/streamed.cuh"
@@ -15,8 +15,7 @@ constexpr int64_t kMaxStreamedRows = 64;
 
 // Whether streamed kernels have this shape; `s` receives the products.
 bool stream(const PackedGemmBf16& a, Streamed& s) {
-  const bool on = a.m <= tuned("MAKAR_STREAMED", 64);
-  if (!on || a.m > kMaxStreamedRows || a.count > kMaxStreamed) return false;
+  if (a.m > kMaxStreamedRows || a.count > kMaxStreamed) return false;
   const int64_t k = a.products[0].b->k();
   if (k <= 0 || k % 128 != 0 || k > (1 << 20)) return false;
   s.m = static_cast<int>(a.m), s.k = static_cast<int>(k), s.count = static_cast<int>(a.count), s.a = a.a;
@@ -30,26 +29,6 @@ bool stream(const PackedGemmBf16& a, Streamed& s) {
   return true;
 }
 
-// Which weights followed others in the last forward pass, two calls later.
-class WeightOrder {
- public:
-  Ahead called(const Streamed& s, int bytes) {
-    Ahead& after = after_[s.products[0].b];
-    const Ahead out = after;
-    Ahead here{};
-    here.rows[0] = reinterpret_cast<const std::byte*>(s.products[0].b);
-    if (s.ending == Ending::kGated) here.rows[1] = reinterpret_cast<const std::byte*>(s.products[1].b);
-    here.count = s.products[0].n, here.pitch = 2 * s.k, here.bytes = std::min(bytes, here.pitch);
-    if (before_[1]) after_[before_[1]] = here;
-    before_[1] = before_[0], before_[0] = s.products[0].b;
-    return out;
-  }
-
- private:
-  std::map<const void*, Ahead> after_;
-  const void* before_[2] = {};
-};
-
 }  // namespace
 
 bool kernels::cuda::run_streamed(cudaStream_t stream_of, const PackedGemmBf16& a) {
@@ -61,25 +40,18 @@ bool kernels::cuda::run_streamed(cudaStream_t stream_of, const PackedGemmBf16& a
 
 void CudaDevice::fused_products_bf16(const FusedProductsBf16& a) {
   Streamed s{};
-  const bool on = tuned("MAKAR_FUSED", 1) != 0;
   if (a.products.m <= 0) return;
   const bool gated = a.gated && a.products.count == 2 && a.products.products[0].b->n() == a.products.products[1].b->n() &&
                      (a.kind == Activation::kSilu || a.kind == Activation::kGeluTanh);
   const bool added = a.sum && a.products.count == 1;
-  if (!on || (a.gated && !gated) || (a.sum && !added) || (a.gated && a.sum) || !stream(a.products, s))
+  if ((a.gated && !gated) || (a.sum && !added) || (a.gated && a.sum) || !stream(a.products, s))
     return run_separately(*this, a);
   s.ending = gated ? Ending::kGated : added ? Ending::kAdd : Ending::kStore;
   s.kind = a.kind, s.residual = a.residual, s.sum = a.sum, s.gated = a.gated;
   if (gated) s.tiles = s.products[0].tiles;
   const bool rms = a.norm && a.norm->rms && a.norm->w && !a.norm->b && all_aligned(a.norm->x, a.norm->w);
   if (rms) s.x = a.norm->x, s.norm_w = a.norm->w, s.eps = a.norm->eps, s.offset = a.norm->offset;
-  static WeightOrder order;
-  const int ahead = tuned("MAKAR_TUNE_AHEAD", 0);
-  if (s.m <= 8) {
-    const Ahead after = order.called(s, ahead);
-    if (after.rows[1] && ahead > 0) s.ahead = after;
-  }
-  if (fits_few(s) && (rms || !a.norm) && (!rms || s.m <= tuned("MAKAR_TUNE_NORM", 8)) && (rms || aligned(s.a))) return run_few(stream_, s);
+  if (fits_few(s) && (rms || !a.norm) && (rms || aligned(s.a))) return run_few(stream_, s);
   if (a.norm) norm_bf16(*a.norm);
   s.x = nullptr;
   if (!aligned(s.a)) {
@@ -91,8 +63,7 @@ void CudaDevice::fused_products_bf16(const FusedProductsBf16& a) {
 }
 
 void CudaDevice::decode_attention_bf16(const DecodeAttentionBf16& a) {
-  const bool on = tuned("MAKAR_FUSED_ATTENTION", 1) != 0;
-  if (a.shape.count <= 0 || (on && run_decode_attention(stream_, a))) return;
+  if (a.shape.count <= 0 || run_decode_attention(stream_, a)) return;
   run_separately(*this, a);
 }
 

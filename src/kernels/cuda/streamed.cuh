@@ -1,10 +1,8 @@
 // Products of up to 64 rows with packed bf16 weights, at the speed of reading the weights: arguments and what both kernels
 // share. Sums run along k in steps of 16 from zero, as in bf16_product.cu, so the bits do not depend on the number of rows.
 #pragma once
-#include <cstdlib>
-
 #include "kernels/cuda/bf16_activations.cuh"
-#include "kernels/cuda/bulk_copy.cuh"
+#include "kernels/cuda/copy_barrier.cuh"
 #include "kernels/cuda/cuda_weight.cuh"
 
 namespace makar::kernels::cuda {
@@ -15,14 +13,7 @@ constexpr int kMaxStreamed = 4;
 // What is done with the sums of a row and a weight row.
 enum class Ending { kStore, kGated, kAdd };
 
-// The ends of the rows of weights that a later kernel reads, for the L2 cache.
-struct Ahead {
-  const std::byte* rows[2];  // may be null
-  int count, pitch, bytes;   // rows of each, bytes between them, bytes of each at its end
-};
-
 struct Streamed {
-  Ahead ahead;
   int m, k, tiles;  // tiles: of all products; with kGated, of the first
   const Bf16* a;    // [m, k]; with a norm: computed from x
   const float *x, *norm_w;
@@ -87,12 +78,6 @@ __device__ inline void norm_row(const Streamed& p, const float* x, uint32_t to, 
                  "r"(pack_pair(v[2], v[3])), "r"(pack_pair(v[4], v[5])), "r"(pack_pair(v[6], v[7]))
                  : "memory");
   }
-}
-
-// A parameter of the kernels, from the environment.
-inline int tuned(const char* variable, int value) {
-  const char* setting = std::getenv(variable);
-  return setting ? std::atoi(setting) : value;
 }
 
 // The kernels (streamed_few.cu, streamed_many.cu) and what they support.

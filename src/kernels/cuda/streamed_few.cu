@@ -9,9 +9,8 @@ namespace {
 constexpr int kDepth = 256, kHalf = kDepth / 2;       // k per stage, and per set of registers
 constexpr int kPitch = kDepth * 2 + 16;               // bytes between rows of a stage: eight rows are in different banks
 constexpr int kWarps = 4, kMaxComputing = 4;          // all warps write A; more would leave no registers to the next kernel
-constexpr int kMaxStages = 24, kBarrierBytes = 1024;
-// Bytes of all warps' rings: the next kernel's ring fits beside it.
-int ring_bytes() { return tuned("MAKAR_TUNE_RING", 100) * 1024; }
+constexpr int kMaxStages = 12, kBarrierBytes = 1024;
+constexpr int kRingBytes = 100 * 1024;                // of all warps: the next kernel's ring fits beside it
 constexpr int kMaxShared = 227 * 1024;
 static_assert(8 * kMaxComputing * kMaxStages <= kBarrierBytes);
 
@@ -87,12 +86,6 @@ __global__ void __launch_bounds__(kWarps * 32, 1) few_kernel(const __grid_consta
   };
   for (int s = 0; s < stages && s < total; ++s) put(s);  // weights do not depend on the kernel before this one
   wait_for_previous_kernel();
-  // The memory is idle while these sums and the next kernel's wait for their input.
-  if (p.ahead.bytes > 0)
-    for (int i = static_cast<int>(blockIdx.x * kWarps * 32 + threadIdx.x); i < 2 * p.ahead.count; i += static_cast<int>(gridDim.x) * kWarps * 32) {
-      const std::byte* rows = p.ahead.rows[i / p.ahead.count];
-      if (rows) prefetch(rows + static_cast<int64_t>(i % p.ahead.count + 1) * p.ahead.pitch - p.ahead.bytes, p.ahead.bytes);
-    }
 
   if constexpr (kNorm) {
     for (int r = warp; r < p.m; r += kWarps) norm_row(p, p.x + static_cast<int64_t>(r) * p.k, a + r * pitch, lane);
@@ -148,9 +141,9 @@ void run(cudaStream_t stream, const Streamed& p) {
       cudaFuncSetAttribute(few_kernel<kPair, kNorm>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxShared);
   cuda_check(ready, "products of few rows");
   const int grid = std::min(p.tiles, kMultiprocessors), steps = (p.k + kDepth - 1) / kDepth;
-  const int computing = std::min({(p.tiles + grid - 1) / grid, kMaxComputing, ring_bytes() / (2 * kStageBytes<kPair>)});
+  const int computing = std::min({(p.tiles + grid - 1) / grid, kMaxComputing, kRingBytes / (2 * kStageBytes<kPair>)});
   const int rounds = (p.tiles + grid * computing - 1) / (grid * computing);
-  const int stages = std::min({ring_bytes() / (computing * kStageBytes<kPair>), kMaxStages, steps * rounds});
+  const int stages = std::min({kRingBytes / (computing * kStageBytes<kPair>), kMaxStages, steps * rounds});
   const size_t shared = kBarrierBytes + static_cast<size_t>(computing) * stages * kStageBytes<kPair> + p.m * a_pitch(p.k);
   launch_early(stream, dim3(static_cast<unsigned>(grid)), kWarps * 32, shared, few_kernel<kPair, kNorm>, p, computing, stages);
 }
@@ -158,7 +151,7 @@ void run(cudaStream_t stream, const Streamed& p) {
 }  // namespace
 
 bool fits_few(const Streamed& p) {
-  return p.m <= 8 && kBarrierBytes + ring_bytes() + p.m * a_pitch(p.k) <= kMaxShared && (!p.x || p.k % 256 == 0);
+  return p.m <= 8 && kBarrierBytes + kRingBytes + p.m * a_pitch(p.k) <= kMaxShared && (!p.x || p.k % 256 == 0);
 }
 
 void run_few(cudaStream_t stream, const Streamed& p) {

@@ -1,4 +1,4 @@
-// Products of up to 64 rows: a block processes 16 to 128 weight rows with all rows of A; some warps copy stages of both to a
+// Products of up to 64 rows: a block processes 32 or 64 weight rows with all rows of A; some warps copy stages of both to a
 // ring in shared memory, the others multiply, each 16 weight rows with up to 32 rows of A. The first stages of the weights
 // are copied while the kernel before this one still runs.
 #include "kernels/cuda/streamed.cuh"
@@ -103,8 +103,8 @@ __global__ void __launch_bounds__(Config<kPair, kGroups, kBlocks, kParts>::kThre
 template <bool kPair, int kGroups, int kBlocks, int kParts>
 void run(cudaStream_t stream, Streamed p) {
   using C = Config<kPair, kGroups, kBlocks, kParts>;
-  const int budget = tuned("MAKAR_TUNE_MANY", 112) * 1024;  // two blocks share a multiprocessor
-  const int stages = std::clamp((budget - kBarrierBytes) / C::kStageBytes, 2, kMaxStages);
+  constexpr int kBudget = 112 * 1024;  // two blocks share a multiprocessor
+  const int stages = std::clamp((kBudget - kBarrierBytes) / C::kStageBytes, 2, kMaxStages);
   const size_t shared = kBarrierBytes + static_cast<size_t>(stages) * C::kStageBytes;
   static_assert(kBarrierBytes + 2 * C::kStageBytes <= kMaxShared);
   static const cudaError_t ready = cudaFuncSetAttribute(many_kernel<kPair, kGroups, kBlocks, kParts>,
@@ -125,17 +125,12 @@ void run_rows(cudaStream_t stream, const Streamed& p) {
 
 }  // namespace
 
+// Fewer weight rows per block where there would be too few blocks.
 void run_many(cudaStream_t stream, const Streamed& p) {
-  if (p.ending == Ending::kGated) {
-    if (tuned("MAKAR_TUNE_PAIR", 2) == 1) return run_rows<true, 1>(stream, p);
-    return tuned("MAKAR_TUNE_PAIR", 2) == 2 ? run_rows<true, 2>(stream, p) : run_rows<true, 4>(stream, p);
-  }
+  if (p.ending == Ending::kGated) return run_rows<true, 2>(stream, p);
   int64_t rows = 0;
   for (int i = 0; i < p.count; ++i) rows += p.products[i].n;
-  const int groups = rows >= 64 * kMultiprocessors ? tuned("MAKAR_TUNE_WIDE", 4) : tuned("MAKAR_TUNE_NARROW", 2);
-  if (groups == 1) return run_rows<false, 1>(stream, p);
-  if (groups == 2) return run_rows<false, 2>(stream, p);
-  groups == 4 ? run_rows<false, 4>(stream, p) : run_rows<false, 8>(stream, p);
+  rows >= 64 * kMultiprocessors ? run_rows<false, 4>(stream, p) : run_rows<false, 2>(stream, p);
 }
 
 }  // namespace makar::kernels::cuda

@@ -1,4 +1,4 @@
-// Barriers in shared memory (mbarrier) that wait for copies, and copies to the L2 cache.
+// Barriers in shared memory (mbarrier) that wait for copies.
 #pragma once
 #include "kernels/cuda/bf16.cuh"
 
@@ -27,10 +27,6 @@ __device__ inline void barrier_wait(uint32_t barrier, uint32_t parity) {
 // Arrives when all copies that this thread has started (copy16) are done.
 __device__ inline void barrier_arrive_after_copies(uint32_t barrier) {
   asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
-}
-// Starts to copy `bytes` bytes, a multiple of 16, to the L2 cache.
-__device__ inline void prefetch(const void* from, uint32_t bytes) {
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
 }
 
 }  // namespace makar::kernels::cuda
