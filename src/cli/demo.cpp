@@ -137,6 +137,10 @@ int run_stages(DemoRun& demo, size_t from) {
   if (const Status s = write_report(*state, settings); !s.ok()) return report(s.error());
   fmt::print("\nEvery figure with its command: {}/report.md\n", settings.folder);
   fmt::print("Talk to the model: {} chat {}/world-q8_0.gguf\n", demo.program_name(), settings.folder);
+  demo.say(
+      "It answers questions like the one of stage 1, about stories in the same words. A larger model comes "
+      "with the program: " +
+      demo.program_name() + " chat");
   std::fflush(stdout);
   demo.wait();
   return 0;

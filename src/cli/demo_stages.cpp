@@ -166,6 +166,15 @@ Status tune_chat(DemoRun& demo) {
   return Done{};
 }
 
+// The mean of `count` values with its 95 % interval.
+std::string mean_text(std::vector<double>::const_iterator begin, size_t count) {
+  const auto n = static_cast<double>(count);
+  double sum = 0, squares = 0;
+  for (size_t i = 0; i < count; ++i, ++begin) sum += *begin, squares += *begin * *begin;
+  const double variance = count > 1 ? std::max(0.0, squares - sum * sum / n) / (n - 1) : 0;
+  return fmt::format("{:.2f} ± {:.2f}", sum / n, 1.96 * std::sqrt(variance / n));
+}
+
 Status align_by_rewards(DemoRun& demo) {
   MAKAR_RETURN_IF_ERROR(demo.makar_threads(command_words(
       demo, fmt::format(
@@ -176,14 +185,10 @@ Status align_by_rewards(DemoRun& demo) {
                 demo.size(8, 4), demo.size(64, 8), demo.size(40, 4), demo.size(10, 2), demo.size(5, 2)))));
   MAKAR_TRY(const RunFigures log, read_log(demo.path("aligned")));
   if (log.rewards.empty()) return error_at(demo.path("aligned/log.jsonl"), "has no rewards");
-  const size_t part = std::max<size_t>(1, log.rewards.size() / 5);
-  double first = 0, last = 0;
-  for (size_t i = 0; i < part; ++i) {
-    first += log.rewards[i] / static_cast<double>(part);
-    last += log.rewards[log.rewards.size() - 1 - i] / static_cast<double>(part);
-  }
+  const size_t part = std::max<size_t>(1, log.rewards.size() / 4);
   demo.figure("mean reward of sampled answers",
-              fmt::format("{:.2f} in the first {} steps, {:.2f} in the last {}", first, part, last, part));
+              fmt::format("{} in the first {} steps, {} in the last", mean_text(log.rewards.begin(), part),
+                          part, mean_text(log.rewards.end() - static_cast<int64_t>(part), part)));
   return Done{};
 }
 

@@ -253,7 +253,7 @@ void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port
   const auto [route, body] = example_request(language);
   fmt::print(
       "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C ends the server after the requests in "
-      "flight; a second one ends it at once.\n",
+      "flight, a second one at once.\n",
       name, url, url, route,
       c.keys.empty() && c.key_file.empty() ? "" : " -H \"Authorization: Bearer $MAKAR_API_KEY\"", body);
   std::fflush(stdout);

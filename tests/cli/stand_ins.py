@@ -218,6 +218,7 @@ class StandIns:
             path.mkdir()
             (path / "mine.jsonl").write_text(jsonl({"question": "Who?", "answer": "A fox."}))
             for name in ("mmlu", "piqa", "gsm8k", "crows_pairs", "bbq", "commonsense_llm_adapters"):
-                with tarfile.open(ASSETS / f"eval/{name}.tgz") as packed:
-                    packed.extractall(path)
+                if (ASSETS / f"eval/{name}.tgz").is_file():
+                    with tarfile.open(ASSETS / f"eval/{name}.tgz") as packed:
+                        packed.extractall(path)
         return self.once("data", make)
