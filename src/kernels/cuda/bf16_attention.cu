@@ -1,7 +1,7 @@
 // Attention on tensor cores: a block processes 128 queries of one head, 32 or 16 per warp; in decoding, one warp
 // processes up to 16. Tiles of 64 keys are added to the rows by the online softmax in key order, in registers. A row's
 // bits do not depend on the other rows.
-#include "kernels/cuda/bf16_attention.cuh"
+#include "kernels/cuda/bf16_attention_wgmma.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
 namespace makar {
@@ -23,43 +23,6 @@ template <int kDim, int kRows>
 constexpr size_t forward_shared() {
   return static_cast<size_t>(kRows + 4 * kKeys) * kDim * sizeof(Bf16);
 }
-
-// Keys and values of one head as matrices.
-struct MatrixKeys {
-  const Bf16 *k, *v;
-  template <int kDim, int kCopiers>
-  __device__ void fetch(const AttentionShape& shape, const SequenceRows& s, int head, int j0, Tile<kDim> keys,
-                        Tile<kDim> values) const {
-    const int dim = static_cast<int>(shape.head_dim);
-    const int64_t stride = shape.kv_heads * dim, at = s.kv_start * stride + head * dim;
-    keys.template copy<kKeys, kCopiers>(k + at, stride, j0, static_cast<int>(s.kv_rows), dim);
-    values.template copy<kKeys, kCopiers>(v + at, stride, j0, static_cast<int>(s.kv_rows), dim);
-  }
-};
-// The same in pages of kKeyTile rows of bf16.
-struct PageKeys {
-  CacheLayer cache;
-  template <int kDim, int kCopiers>
-  __device__ void fetch(const AttentionShape& shape, const SequenceRows& s, int head, int j0, Tile<kDim> keys,
-                        Tile<kDim> values) const {
-    const int dim = static_cast<int>(shape.head_dim), rows = static_cast<int>(s.kv_rows);
-    const auto* nowhere = reinterpret_cast<const Bf16*>(cache.pages);  // a valid address from which nothing is copied
-    for (int part = 0; part < kKeys; part += kPart) {
-      const int j = j0 + part;
-      const std::byte* page = j < rows ? cache.pages[s.first_page + j / kKeyTile] : nullptr;
-      const int left = page ? rows - j : 0;  // released pages are not read
-      const int64_t at = j % kKeyTile * dim;
-      const auto* k = page ? reinterpret_cast<const Bf16*>(page + cache.k_offset + head * cache.k_head) + at : nowhere;
-      const auto* v = page ? reinterpret_cast<const Bf16*>(page + cache.v_offset + head * cache.v_head) + at : nowhere;
-      Tile<kDim>{keys.base + part * Tile<kDim>::kRowBytes}.template copy<kPart, kCopiers>(k, dim, 0, left, dim);
-      Tile<kDim>{values.base + part * Tile<kDim>::kRowBytes}.template copy<kPart, kCopiers>(v, dim, 0, left, dim);
-    }
-  }
-
- private:
-  static constexpr int kPart = 32;  // keys per copy; divides tiles and pages
-  static_assert(kKeys % kPart == 0 && kKeyTile % kPart == 0);
-};
 
 template <int kDim, int kRows, class Keys>
 __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(AttentionBf16 a, Keys source) {
@@ -176,6 +139,8 @@ void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) 
 
 void CudaDevice::attention_bf16(const AttentionBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
+  static const bool old = getenv("MAKAR_OLD_ATTENTION") != nullptr;
+  if (a.shape.head_dim <= 64 && !old) return attend_wgmma(stream_, a, MatrixKeys{a.k, a.v});
   run_forward<kManyRows>(stream_, a, MatrixKeys{a.k, a.v});
 }
 
@@ -183,6 +148,8 @@ void CudaDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const AttentionBf16 args{a.shape, a.q, nullptr, nullptr, a.out, nullptr};
   const PageKeys keys{a.cache};
+  static const bool old = getenv("MAKAR_OLD_ATTENTION") != nullptr;
+  if (a.shape.max_q_rows > kFewRows && a.shape.head_dim <= 64 && !old) return attend_wgmma(stream_, args, keys);
   a.shape.max_q_rows <= kFewRows ? run_forward<kFewRows>(stream_, args, keys) : run_forward<kManyRows>(stream_, args, keys);
 }
 

@@ -18,7 +18,7 @@ struct VisibleKeys {
         causal(shape.causal) {}
   __device__ int first(int i) const { return window > 0 ? max(0, past + i - window + 1) : 0; }
   __device__ int last(int i) const { return min(keys, causal ? past + i + 1 : window > 0 ? past + i + window : keys); }
-  __device__ bool contains(int i, int j) const { return i < rows && j >= first(i) && j < last(i); }
+  __device__ bool contains(int i, int j) const { return (i < rows) & (j >= first(i)) & (j < last(i)); }
   // Whether every row of [i0, i0 + n) attends to all keys of [j0, j0 + m), or no row to any of them.
   __device__ bool contains_all(int i0, int n, int j0, int m) const {
     return i0 + n <= rows && j0 + m <= last(i0) && j0 >= first(i0 + n - 1);
@@ -27,6 +27,27 @@ struct VisibleKeys {
     return i0 >= rows || j0 >= last(i0 + n - 1) || j0 + m <= first(i0);
   }
 };
+
+// Where one head's rows of a sequence begin.
+struct HeadRows {
+  int64_t q_stride, kv_stride, q_at, kv_at, row_at;  // row_at: in arrays with one value per row and head
+  __device__ HeadRows(const AttentionShape& shape, const SequenceRows& s, int64_t head, int64_t kv_head)
+      : q_stride(shape.heads * shape.head_dim),
+        kv_stride(shape.kv_heads * shape.head_dim),
+        q_at(s.q_start * q_stride + head * shape.head_dim),
+        kv_at(s.kv_start * kv_stride + kv_head * shape.head_dim),
+        row_at(s.q_start * shape.heads + head) {}
+};
+
+struct RowRange {
+  int begin, end;
+};
+// The rows that attend to one of the keys [j0, j0 + n).
+__device__ inline RowRange rows_of_keys(const VisibleKeys& visible, int j0, int n) {
+  const bool windowed = visible.window > 0;
+  return {visible.causal ? max(0, j0 - visible.past) : windowed ? max(0, j0 - visible.window + 1 - visible.past) : 0,
+          windowed ? min(visible.rows, j0 + n - 1 + visible.window - visible.past) : visible.rows};
+}
 
 // A tile of rows of kDim bf16 values in shared memory. The 16-byte chunks of a row are permuted so that eight rows
 // at one column lie in different banks.
