@@ -21,13 +21,15 @@ struct AddBf16 {  // y = a + b; y may be a
   float* y;
   int64_t n;
 };
-struct NormBf16 {  // as Norm
+struct NormBf16 {  // as Norm; with `addend`, sum = x + addend, and y is the norm of sum
   bool rms;
   const float *x, *w, *b;
   Bf16* y;
   float* stats;
   int64_t rows, cols;
   float eps, offset;
+  const Bf16* addend = nullptr;
+  float* sum = nullptr;
 };
 struct NormBackwardBf16 {  // as NormBackward
   bool rms;
@@ -38,6 +40,8 @@ struct NormBackwardBf16 {  // as NormBackward
   int64_t rows, cols;
   float offset;
   bool accumulate_x, accumulate_w, accumulate_b;
+  Bf16* rounded;        // dx, with what it was added to, rounded to bf16; may be null, and is where dx is
+  float* rounded_sums;  // column sums of `rounded`; may be null, and is where `rounded` is
 };
 
 // C[m, n] (+)= A[m, k] B[n, k]^T (+ bias[n]) of bf16 operands, summed from zero in f32; C is f32 or bf16. A

@@ -45,8 +45,13 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
                                ctx.f32(t.buffer), DType::kF32, in, t.accumulate, nullptr});
     }
     if (need_b) {
+      const Tensor sums = ctx.tape->take_notes(dy).column_sums;
       const auto t = ctx.tape->target(to_b);
-      ctx.device.column_sums_bf16({d, ctx.f32(t.buffer), m, out, t.accumulate});
+      if (sums.defined())
+        ctx.device.convert(
+            {ctx.address(sums), DType::kF32, ctx.address(t.buffer), DType::kF32, out, nullptr, t.accumulate});
+      else
+        ctx.device.column_sums_bf16({d, ctx.f32(t.buffer), m, out, t.accumulate});
     }
     if (need_x) {  // dX[m, in] = dY W
       const auto t = ctx.tape->target(to_x);

@@ -1,6 +1,8 @@
-// Attention on tensor cores: a block processes 128 queries of one head, 32 or 16 per warp; in decoding, one warp
-// processes up to 16. Tiles of 64 keys are added to the rows by the online softmax in key order, in registers. A row's
-// bits do not depend on the other rows.
+// Attention on tensor cores: a block processes 128 queries of one head, 32 or 16 per warp; in decoding, one
+// warp processes up to 16. Tiles of 64 keys are added to the rows by the online softmax in key order, in
+// registers. A row's bits do not depend on the other rows.
+#include <cstring>
+
 #include "kernels/cuda/bf16_attention_wgmma.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
@@ -12,7 +14,8 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kManyRows = 128, kFewRows = 16;  // queries per block
-// Blocks of 16 rows per warp: two share the loads of keys and values; heads of 128 do not have enough registers for two.
+// Blocks of 16 rows per warp: two share the loads of keys and values; heads of 128 do not have enough
+// registers for two.
 template <int kDim, int kRows>
 constexpr int kM = kDim <= 64 && kRows > kFewRows ? 2 : 1;
 // With few rows, one warp computes and all of them copy.
@@ -55,7 +58,8 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
   for (int i = 0; i < kBlocks; ++i)
     for (int half = 0; half < 2; ++half) top[i][half] = -INFINITY, sum[i][half] = 0.0f;
   const float scale = a.shape.scale * kLog2e;
-  const int warp_row = warp * 16 * kBlocks, row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
+  const int warp_row = warp * 16 * kBlocks,
+            row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
   for (int t = begin; t < end; ++t) {
     if (t + 1 < end) fetch(t + 1);
     copies_commit();
@@ -114,16 +118,16 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
       if (a.lse && lane % 4 == 0 && r < visible.rows)
         a.lse[(s.q_start + r) * a.shape.heads + head] = total > 0.0f ? (top[i][half] + log2f(total)) * kLn2 : 0.0f;
     }
-    store_rows<kDim>(out[i], inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + warp_row + 16 * i, visible.rows, dim,
-                     lane);
+    store_rows<kDim>(out[i], inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + warp_row + 16 * i, visible.rows,
+                     dim, lane);
   }
 }
 
 template <int kDim, int kRows, class Keys>
 void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {
   constexpr size_t shared = forward_shared<kDim, kRows>();
-  static const cudaError_t ready = cudaFuncSetAttribute(
-      forward_kernel<kDim, kRows, Keys>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  static const cudaError_t ready = cudaFuncSetAttribute(forward_kernel<kDim, kRows, Keys>,
+                                                        cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   cuda_check(ready, "attention_bf16");
   const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
                   static_cast<unsigned>(a.shape.count));
@@ -139,7 +143,7 @@ void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) 
 
 void CudaDevice::attention_bf16(const AttentionBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
-  static const bool old = getenv("MAKAR_OLD_ATTENTION") != nullptr;
+  static const bool old = getenv("MAKAR_OLD") && strchr(getenv("MAKAR_OLD"), 'f');
   if (a.shape.head_dim <= 64 && !old) return attend_wgmma(stream_, a, MatrixKeys{a.k, a.v});
   run_forward<kManyRows>(stream_, a, MatrixKeys{a.k, a.v});
 }
@@ -148,7 +152,7 @@ void CudaDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const AttentionBf16 args{a.shape, a.q, nullptr, nullptr, a.out, nullptr};
   const PageKeys keys{a.cache};
-  static const bool old = getenv("MAKAR_OLD_ATTENTION") != nullptr;
+  static const bool old = getenv("MAKAR_OLD") && strchr(getenv("MAKAR_OLD"), 'f');
   if (a.shape.max_q_rows > kFewRows && a.shape.head_dim <= 64 && !old) return attend_wgmma(stream_, args, keys);
   a.shape.max_q_rows <= kFewRows ? run_forward<kFewRows>(stream_, args, keys) : run_forward<kManyRows>(stream_, args, keys);
 }

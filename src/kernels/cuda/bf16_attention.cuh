@@ -1,4 +1,5 @@
-// Shared by the attention kernels on tensor cores: tiles of rows in shared memory, and the keys that a row attends to.
+// Shared by the attention kernels on tensor cores: tiles of rows in shared memory, and the keys that a row
+// attends to.
 #pragma once
 #include "kernels/cuda/bf16.cuh"
 
@@ -45,19 +46,21 @@ struct RowRange {
 // The rows that attend to one of the keys [j0, j0 + n).
 __device__ inline RowRange rows_of_keys(const VisibleKeys& visible, int j0, int n) {
   const bool windowed = visible.window > 0;
-  return {visible.causal ? max(0, j0 - visible.past) : windowed ? max(0, j0 - visible.window + 1 - visible.past) : 0,
+  return {visible.causal ? max(0, j0 - visible.past)
+          : windowed     ? max(0, j0 - visible.window + 1 - visible.past)
+                         : 0,
           windowed ? min(visible.rows, j0 + n - 1 + visible.window - visible.past) : visible.rows};
 }
 
-// A tile of rows of kDim bf16 values in shared memory. The 16-byte chunks of a row are permuted so that eight rows
-// at one column lie in different banks.
+// A tile of rows of kDim bf16 values in shared memory. The 16-byte chunks of a row are permuted so that eight
+// rows at one column lie in different banks.
 template <int kDim>
 struct Tile {
   static constexpr int kChunks = kDim / 8, kRowBytes = kDim * 2;
   uint32_t base;  // shared address
 
-  // Starts copying rows [row0, row0 + kRows) of a matrix with `stride` values per row; rows from `rows` on and columns
-  // from `dim` on are zero.
+  // Starts copying rows [row0, row0 + kRows) of a matrix with `stride` values per row; rows from `rows` on
+  // and columns from `dim` on are zero.
   template <int kRows, int kThreads>
   __device__ void copy(const Bf16* from, int64_t stride, int row0, int rows, int dim) const {
     constexpr int kStep = kThreads / kChunks;  // rows per round
@@ -77,7 +80,8 @@ struct Tile {
     const int x = ((lane >> 3 & 1) ^ (lane & 7)) << 4;
     load_matrices(r, base + row * kRowBytes + ((lane >> 4) * 8 + (lane & 7)) * kRowBytes + ((step << 5) ^ x));
   }
-  // Operand B for two blocks of eight outputs: 16 rows from `row` are k, 16 columns from 16 * block are outputs.
+  // Operand B for two blocks of eight outputs: 16 rows from `row` are k, 16 columns from 16 * block are
+  // outputs.
   __device__ void load_b_transposed(uint32_t (&r)[4], int row, int block, int lane) const {
     load_matrices_transposed(r, address(row, block, lane));
   }
@@ -90,7 +94,8 @@ struct Tile {
   }
 };
 
-// d[kM * 16 rows, 8 * kBlocks] += A[rows of `a` from `row`, kDim] B[8 * kBlocks rows of `b` from `b_row`, kDim]^T
+// d[kM * 16 rows, 8 * kBlocks] += A[rows of `a` from `row`, kDim] B[8 * kBlocks rows of `b` from `b_row`,
+// kDim]^T
 template <int kDim, int kM, int kBlocks>
 __device__ inline void multiply_rows(float (&d)[kM][kBlocks][4], const Tile<kDim>& a, int row, const Tile<kDim>& b, int b_row,
                                      int lane) {
@@ -108,7 +113,8 @@ __device__ inline void multiply_rows(float (&d)[kM][kBlocks][4], const Tile<kDim
   }
 }
 
-// d[kM * 16 rows, kDim] += W[rows, 8 * kBlocks] B[8 * kBlocks rows of `b` from `b_row`, kDim]; W is rounded to bf16.
+// d[kM * 16 rows, kDim] += W[rows, 8 * kBlocks] B[8 * kBlocks rows of `b` from `b_row`, kDim]; W is rounded
+// to bf16.
 template <int kDim, int kM, int kBlocks>
 __device__ inline void multiply_weights(float (&d)[kM][kDim / 8][4], const float (&w)[kM][kBlocks][4], const Tile<kDim>& b,
                                         int b_row, int lane) {

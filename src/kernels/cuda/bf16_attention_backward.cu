@@ -1,5 +1,8 @@
-// The backward pass of attention on tensor cores, without atomics: dq by query tile, dk and dv by key tile. A block
-// has four warps of 32 or 16 rows; weights are computed 32 columns at a time, to keep all sums in registers.
+// The backward pass of attention on tensor cores, without atomics: dq by query tile, dk and dv by key tile. A
+// block has four warps of 32 or 16 rows; weights are computed 32 columns at a time, to keep all sums in
+// registers.
+#include <cstring>
+
 #include "kernels/cuda/bf16_attention_wgmma.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
@@ -14,7 +17,7 @@ constexpr int kWarps = 4, kThreads = 32 * kWarps, kPart = 32;  // kPart: columns
 template <int kDim>
 constexpr int kM = kDim <= 64 ? 2 : 1;  // blocks of 16 rows per warp
 template <int kDim>
-constexpr int kRows = 16 * kWarps * kM<kDim>;
+constexpr int kRows = 16 * kWarps* kM<kDim>;
 
 // For each row and head: the log-sum-exp * log2 e, and delta = dy . out.
 __global__ void row_values_kernel(AttentionBackwardBf16 a, int64_t rows, float2* row_values) {
@@ -63,7 +66,8 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   copies_commit();
 
   const float scale = a.shape.scale * kLog2e;
-  const int warp_row = warp * kWarpRows, row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
+  const int warp_row = warp * kWarpRows,
+            row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
   float lse[kBlocks][2], row_delta[kBlocks][2];
   for (int i = 0; i < kBlocks; ++i)
     for (int half = 0; half < 2; ++half) {
@@ -152,7 +156,8 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   copies_commit();
 
   const float scale = a.shape.scale * kLog2e;
-  const int warp_key = warp * kWarpRows, key = j0 + warp_key + lane / 4;  // the thread's keys: key + 8 half + 16 i
+  const int warp_key = warp * kWarpRows,
+            key = j0 + warp_key + lane / 4;  // the thread's keys: key + 8 half + 16 i
   float dk[kBlocks][kDim / 8][4] = {}, dv[kBlocks][kDim / 8][4] = {};
   for (int t = 0; t < steps; ++t) {
     if (t + 1 < steps) fetch(t + 1);
@@ -205,7 +210,7 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
 }
 
 template <int kDim>
-void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values) {
+void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values, bool q, bool k) {
   const auto allow = [](auto kernel, size_t bytes) {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   };
@@ -216,8 +221,8 @@ void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const flo
   const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows<kDim> - 1) / kRows<kDim>); };
   const auto count = static_cast<unsigned>(a.shape.count);
   const dim3 by_query(tiles(a.shape.max_q_rows), static_cast<unsigned>(a.shape.heads), count);
-  dq_kernel<kDim><<<by_query, kThreads, dq_shared<kDim>(), stream>>>(a, row_values);
-  if (a.shape.max_kv_rows > 0) {
+  if (q) dq_kernel<kDim><<<by_query, kThreads, dq_shared<kDim>(), stream>>>(a, row_values);
+  if (k && a.shape.max_kv_rows > 0) {
     const dim3 by_key(tiles(a.shape.max_kv_rows), static_cast<unsigned>(a.shape.kv_heads), count);
     dkv_kernel<kDim><<<by_key, kThreads, dkv_shared<kDim>(), stream>>>(a, row_values);
   }
@@ -232,9 +237,13 @@ void CudaDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   const CudaScratch<float2> row_values(memory_, rows);
   row_values_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, row_values.data());
   cuda_check(cudaGetLastError(), "attention_backward_bf16");
-  static const bool old = getenv("MAKAR_OLD_ATTENTION") != nullptr;
-  if (a.shape.head_dim <= 64 && !old) return attend_backward_wgmma(stream_, a, row_values.data());
-  a.shape.head_dim <= 64 ? run_backward<64>(stream_, a, row_values.data()) : run_backward<128>(stream_, a, row_values.data());
+  static const char* old = getenv("MAKAR_OLD") ? getenv("MAKAR_OLD") : "";
+  const bool old_q = strchr(old, 'q'), old_k = strchr(old, 'k');
+  if (a.shape.head_dim <= 64) {
+    attend_backward_wgmma(stream_, a, row_values.data(), !old_q, !old_k);
+    return run_backward<64>(stream_, a, row_values.data(), old_q, old_k);
+  }
+  run_backward<128>(stream_, a, row_values.data(), true, true);
 }
 
 }  // namespace makar

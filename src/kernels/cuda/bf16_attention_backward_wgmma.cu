@@ -1,13 +1,15 @@
-// The backward pass of attention on wgmma for heads of at most 64, without atomics: dq by query tile, dk and dv by key tile.
-// A block has two warpgroups of 64 rows.
+// The backward pass of attention on wgmma for heads of at most 64, without atomics: dq by query tile, dk and
+// dv by key tile. A block has two warpgroups of 64 rows.
 #include "kernels/cuda/bf16_attention_wgmma.cuh"
 #include "kernels/cuda/wgmma.cuh"
 
 namespace makar::kernels::cuda {
 namespace {
 
-constexpr int kDim = 64, kGroupRows = 64, kGroups = 2, kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups, kTileRows = kKeys;
-constexpr uint32_t kTileBytes = kTileRows * kDim * 2, kBlockBytes = kRows * kDim * 2;
+constexpr int kDim = 64, kGroupRows = 64, kTileRows = kKeys;
+constexpr uint32_t kTileBytes = kTileRows * kDim * 2;
+template <int kGroups>
+constexpr uint32_t kBlockBytes = kGroups * kGroupRows * kDim * 2;
 constexpr uint32_t kGroupOffset = kGroupRows * kDim * 2;
 
 __device__ inline uint32_t aligned_shared(const void* shared) { return (shared_address(shared) + 1023) & ~1023u; }
@@ -15,9 +17,12 @@ __device__ inline uint32_t aligned_shared(const void* shared) { return (shared_a
 // --- dq ---
 
 constexpr int kDqStages = 3;
-constexpr size_t kDqShared = 2 * kBlockBytes + kDqStages * 2 * kTileBytes + 1024;
+template <int kGroups>
+constexpr size_t kDqShared = 2 * kBlockBytes<kGroups> + kDqStages * 2 * kTileBytes + 1024;
 
-__global__ void __launch_bounds__(kBlockThreads, 2) dq_kernel(AttentionBackwardBf16 a, const float2* row_values) {
+template <int kGroups>
+__global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) dq_kernel(AttentionBackwardBf16 a, const float2* row_values) {
+  constexpr int kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups;
   extern __shared__ std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
@@ -26,14 +31,17 @@ __global__ void __launch_bounds__(kBlockThreads, 2) dq_kernel(AttentionBackwardB
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / 4, warp_row = warp * 16;
   const int head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
   const HeadRows at(a.shape, s, head, head / (a.shape.heads / a.shape.kv_heads));
-  const Tile<kDim> queries{aligned_shared(shared)}, gradients{queries.base + kBlockBytes};
-  const auto keys_in = [&](int t) { return gradients.base + kBlockBytes + static_cast<uint32_t>(t % kDqStages) * 2 * kTileBytes; };
+  const Tile<kDim> queries{aligned_shared(shared)}, gradients{queries.base + kBlockBytes<kGroups>};
+  const auto keys_in = [&](int t) {
+    return gradients.base + kBlockBytes<kGroups> + static_cast<uint32_t>(t % kDqStages) * 2 * kTileBytes;
+  };
   const int last_row = min(i0 + kRows, visible.rows) - 1;
   const int begin = visible.first(i0) / kKeys, end = (visible.last(last_row) + kKeys - 1) / kKeys;
   const auto fetch = [&](int t) {
     if (t < end) {
       Tile<kDim>{keys_in(t)}.template copy<kKeys, kBlockThreads>(a.k + at.kv_at, at.kv_stride, t * kKeys, visible.keys, dim);
-      Tile<kDim>{keys_in(t) + kTileBytes}.template copy<kKeys, kBlockThreads>(a.v + at.kv_at, at.kv_stride, t * kKeys, visible.keys, dim);
+      Tile<kDim>{keys_in(t) + kTileBytes}.template copy<kKeys, kBlockThreads>(a.v + at.kv_at, at.kv_stride, t * kKeys,
+                                                                              visible.keys, dim);
     }
     copies_commit();
   };
@@ -45,8 +53,10 @@ __global__ void __launch_bounds__(kBlockThreads, 2) dq_kernel(AttentionBackwardB
   const float scale = a.shape.scale * kLog2e;
   const int row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half
   float2 values[2];
-  for (int half = 0; half < 2; ++half) values[half] = row_values[at.row_at + min(row + half * 8, visible.rows - 1) * a.shape.heads];
-  const uint64_t q = rows_descriptor(queries.base + group * kGroupOffset), dy = rows_descriptor(gradients.base + group * kGroupOffset);
+  for (int half = 0; half < 2; ++half)
+    values[half] = row_values[at.row_at + min(row + half * 8, visible.rows - 1) * a.shape.heads];
+  const uint64_t q = rows_descriptor(queries.base + group * kGroupOffset),
+                 dy = rows_descriptor(gradients.base + group * kGroupOffset);
   float dq[kDim / 8][4] = {}, w[kKeys / 8][4], d[kKeys / 8][4];
   uint32_t rounded[4][4];
   for (int t = begin; t < end; ++t) {
@@ -97,14 +107,17 @@ __global__ void __launch_bounds__(kBlockThreads, 2) dq_kernel(AttentionBackwardB
 
 constexpr int kDkvStages = 4;
 constexpr uint32_t kRowValueBytes = kTileRows * sizeof(float2);
-constexpr size_t kDkvShared = 2 * kBlockBytes + kDkvStages * (2 * kTileBytes + kRowValueBytes) + 1024;
+template <int kGroups>
+constexpr size_t kDkvShared = 2 * kBlockBytes<kGroups> + kDkvStages * (2 * kTileBytes + kRowValueBytes) + 1024;
 
 __device__ inline void copy8(uint32_t shared, const void* global) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared), "l"(global) : "memory");
 }
 
 // Weights and their gradients are transposed here: rows are keys, columns are queries.
-__global__ void __launch_bounds__(kBlockThreads, 1) dkv_kernel(AttentionBackwardBf16 a, const float2* row_values) {
+template <int kGroups>
+__global__ void __launch_bounds__(128 * kGroups, 2 / kGroups) dkv_kernel(AttentionBackwardBf16 a, const float2* row_values) {
+  constexpr int kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups;
   extern __shared__ std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
@@ -113,10 +126,10 @@ __global__ void __launch_bounds__(kBlockThreads, 1) dkv_kernel(AttentionBackward
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, dim = static_cast<int>(a.shape.head_dim);
   const int group_key = j0 + warp / 4 * kGroupRows, warp_key = warp * 16;
   const int heads_per_key = static_cast<int>(a.shape.heads / a.shape.kv_heads), kv_head = blockIdx.y;
-  const Tile<kDim> keys{aligned_shared(shared)}, values{keys.base + kBlockBytes};
+  const Tile<kDim> keys{aligned_shared(shared)}, values{keys.base + kBlockBytes<kGroups>};
   const auto slot = [](int t) { return static_cast<uint32_t>(t % kDkvStages); };
-  const auto queries_in = [&](int t) { return values.base + kBlockBytes + slot(t) * 2 * kTileBytes; };
-  const uint32_t row_values_base = values.base + kBlockBytes + kDkvStages * 2 * kTileBytes;
+  const auto queries_in = [&](int t) { return values.base + kBlockBytes<kGroups> + slot(t) * 2 * kTileBytes; };
+  const uint32_t row_values_base = values.base + kBlockBytes<kGroups> + kDkvStages * 2 * kTileBytes;
   const RowRange rows = rows_of_keys(visible, j0, kRows);
   const int begin = rows.begin / kTileRows, per_head = max(0, (rows.end + kTileRows - 1) / kTileRows - begin);
   const int steps = per_head * heads_per_key;
@@ -125,7 +138,8 @@ __global__ void __launch_bounds__(kBlockThreads, 1) dkv_kernel(AttentionBackward
       const HeadRows at(a.shape, s, kv_head * heads_per_key + t / per_head, kv_head);
       const int i0 = (begin + t % per_head) * kTileRows;
       Tile<kDim>{queries_in(t)}.template copy<kTileRows, kBlockThreads>(a.q + at.q_at, at.q_stride, i0, visible.rows, dim);
-      Tile<kDim>{queries_in(t) + kTileBytes}.template copy<kTileRows, kBlockThreads>(a.dy + at.q_at, at.q_stride, i0, visible.rows, dim);
+      Tile<kDim>{queries_in(t) + kTileBytes}.template copy<kTileRows, kBlockThreads>(a.dy + at.q_at, at.q_stride, i0,
+                                                                                     visible.rows, dim);
       if (threadIdx.x < kTileRows)
         copy8(row_values_base + slot(t) * kRowValueBytes + threadIdx.x * static_cast<uint32_t>(sizeof(float2)),
               row_values + at.row_at + min(i0 + static_cast<int>(threadIdx.x), visible.rows - 1) * a.shape.heads);
@@ -207,25 +221,36 @@ __global__ void __launch_bounds__(kBlockThreads, 1) dkv_kernel(AttentionBackward
   store_rows<kDim>(dv, one, a.dv + head_rows.kv_at, head_rows.kv_stride, j0 + warp_key, visible.keys, dim, lane);
 }
 
-cudaError_t allow_shared(void (*kernel)(AttentionBackwardBf16, const float2*), size_t bytes) {
-  return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+template <int kGroups>
+void run_dq(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values) {
+  static const cudaError_t ready = cudaFuncSetAttribute(
+      dq_kernel<kGroups>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kDqShared<kGroups>));
+  cuda_check(ready, "attention_backward_bf16");
+  constexpr int kRows = kGroupRows * kGroups;
+  const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
+                  static_cast<unsigned>(a.shape.count));
+  dq_kernel<kGroups><<<grid, 128 * kGroups, kDqShared<kGroups>, stream>>>(a, row_values);
+  cuda_check(cudaGetLastError(), "attention_backward_bf16");
+}
+template <int kGroups>
+void run_dkv(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values) {
+  static const cudaError_t ready = cudaFuncSetAttribute(
+      dkv_kernel<kGroups>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kDkvShared<kGroups>));
+  cuda_check(ready, "attention_backward_bf16");
+  constexpr int kRows = kGroupRows * kGroups;
+  const dim3 grid(static_cast<unsigned>((a.shape.max_kv_rows + kRows - 1) / kRows),
+                  static_cast<unsigned>(a.shape.kv_heads), static_cast<unsigned>(a.shape.count));
+  dkv_kernel<kGroups><<<grid, 128 * kGroups, kDkvShared<kGroups>, stream>>>(a, row_values);
+  cuda_check(cudaGetLastError(), "attention_backward_bf16");
 }
 
 }  // namespace
 
-void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values) {
-  static const cudaError_t dq_ready = allow_shared(dq_kernel, kDqShared), dkv_ready = allow_shared(dkv_kernel, kDkvShared);
-  cuda_check(dq_ready, "attention_backward_bf16");
-  cuda_check(dkv_ready, "attention_backward_bf16");
-  const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows - 1) / kRows); };
-  const auto count = static_cast<unsigned>(a.shape.count);
-  const dim3 by_query(tiles(a.shape.max_q_rows), static_cast<unsigned>(a.shape.heads), count);
-  dq_kernel<<<by_query, kBlockThreads, kDqShared, stream>>>(a, row_values);
-  if (a.shape.max_kv_rows > 0) {
-    const dim3 by_key(tiles(a.shape.max_kv_rows), static_cast<unsigned>(a.shape.kv_heads), count);
-    dkv_kernel<<<by_key, kBlockThreads, kDkvShared, stream>>>(a, row_values);
-  }
-  cuda_check(cudaGetLastError(), "attention_backward_bf16");
+void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values, bool q, bool k) {
+  static const char* groups = getenv("MAKAR_GROUPS") ? getenv("MAKAR_GROUPS") : "222";
+  if (q) groups[1] == '4' ? run_dq<4>(stream, a, row_values) : run_dq<2>(stream, a, row_values);
+  if (k && a.shape.max_kv_rows > 0)
+    groups[2] == '1' ? run_dkv<1>(stream, a, row_values) : run_dkv<2>(stream, a, row_values);
 }
 
 }  // namespace makar::kernels::cuda

@@ -1,18 +1,21 @@
-// Attention on wgmma: a block processes 128 queries of one head in two warpgroups. The operations on a row and their order are
-// those of bf16_attention.cu.
+// Attention on wgmma: each warpgroup of a block processes 64 queries of one head. The operations on a row
+// and their order are those of bf16_attention.cu.
 #include "kernels/cuda/bf16_attention_wgmma.cuh"
-
 #include "kernels/cuda/wgmma.cuh"
 
 namespace makar::kernels::cuda {
 namespace {
 
-constexpr int kDim = 64, kGroupRows = 64, kGroups = 2, kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups, kStages = 3;
-constexpr uint32_t kTileBytes = kKeys * kDim * 2, kQueryBytes = kRows * kDim * 2, kStageBytes = 2 * kTileBytes;
-constexpr size_t kShared = kQueryBytes + kStages * kStageBytes + 1024;  // 1,024: alignment
+constexpr int kDim = 64, kGroupRows = 64, kStages = 3;
+constexpr uint32_t kTileBytes = kKeys * kDim * 2, kStageBytes = 2 * kTileBytes;
+template <int kGroups>
+constexpr uint32_t kQueryBytes = kGroups * kGroupRows * kDim * 2;
+template <int kGroups>
+constexpr size_t kShared = kQueryBytes<kGroups> + kStages * kStageBytes + 1024;  // 1,024: alignment
 
-template <class Keys>
-__global__ void __launch_bounds__(kBlockThreads, 2) attend_kernel(AttentionBf16 a, Keys source) {
+template <int kGroups, class Keys>
+__global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) attend_kernel(AttentionBf16 a, Keys source) {
+  constexpr int kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups;
   let_next_kernel_start();
   extern __shared__ std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
@@ -24,12 +27,13 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend_kernel(AttentionBf16 
   const int kv_head = head / static_cast<int>(a.shape.heads / a.shape.kv_heads);
   const int64_t q_stride = a.shape.heads * dim;
   const Tile<kDim> queries{(shared_address(shared) + 1023) & ~1023u};
-  const auto stage = [&](int t) { return queries.base + kQueryBytes + static_cast<uint32_t>(t % kStages) * kStageBytes; };
+  const auto stage = [&](int t) { return queries.base + kQueryBytes<kGroups> + static_cast<uint32_t>(t % kStages) * kStageBytes; };
   const int last_row = min(i0 + kRows, visible.rows) - 1;
   const int begin = visible.first(i0) / kKeys, end = (visible.last(last_row) + kKeys - 1) / kKeys;
   const auto fetch = [&](int t) {
     if (t < end)
-      source.template fetch<kDim, kBlockThreads>(a.shape, s, kv_head, t * kKeys, Tile<kDim>{stage(t)}, Tile<kDim>{stage(t) + kTileBytes});
+      source.template fetch<kDim, kBlockThreads>(a.shape, s, kv_head, t * kKeys, Tile<kDim>{stage(t)},
+                                                 Tile<kDim>{stage(t) + kTileBytes});
     copies_commit();
   };
   queries.template copy<kRows, kBlockThreads>(a.q + s.q_start * q_stride + head * dim, q_stride, i0, visible.rows, dim);
@@ -107,15 +111,23 @@ __global__ void __launch_bounds__(kBlockThreads, 2) attend_kernel(AttentionBf16 
   store_rows<kDim>(out, inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + warp_row, visible.rows, dim, lane);
 }
 
-template <class Keys>
+template <int kGroups, class Keys>
 void attend(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {
-  static const cudaError_t ready =
-      cudaFuncSetAttribute(attend_kernel<Keys>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared));
+  constexpr int kRows = kGroupRows * kGroups;
+  static const cudaError_t ready = cudaFuncSetAttribute(
+      attend_kernel<kGroups, Keys>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared<kGroups>));
   cuda_check(ready, "attention_bf16");
   const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
                   static_cast<unsigned>(a.shape.count));
-  attend_kernel<<<grid, kBlockThreads, kShared, stream>>>(a, keys);
+  attend_kernel<kGroups><<<grid, 128 * kGroups, kShared<kGroups>, stream>>>(a, keys);
   cuda_check(cudaGetLastError(), "attention_bf16");
+}
+template <class Keys>
+void attend(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {
+  static const bool four = getenv("MAKAR_GROUPS") && getenv("MAKAR_GROUPS")[0] == '4';
+  if constexpr (std::is_same_v<Keys, MatrixKeys>)
+    if (four) return attend<4>(stream, a, keys);
+  attend<2>(stream, a, keys);
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Attention of many rows with heads of at most 64, on wgmma. The forward pass has the bits of the kernels on mma.sync.
+// Attention of many rows with heads of at most 64, on wgmma. The forward pass has the bits of the kernels on
+// mma.sync.
 #pragma once
 #include "kernels/cuda/bf16_attention_keys.cuh"
 
@@ -7,6 +8,6 @@ namespace makar::kernels::cuda {
 void attend_wgmma(cudaStream_t stream, const AttentionBf16& a, const MatrixKeys& keys);
 void attend_wgmma(cudaStream_t stream, const AttentionBf16& a, const PageKeys& keys);
 // row_values [rows, heads]: (log-sum-exp * log2 e, dy . out)
-void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values);
+void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values, bool q = true, bool k = true);
 
 }  // namespace makar::kernels::cuda
