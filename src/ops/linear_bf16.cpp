@@ -114,7 +114,7 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
         if (!d.defined()) return;
         ctx.device.convert(
             {ctx.address(d), d.dtype(), ctx.address(d), d.dtype(), d.count(), ctx.f32(dy), false});
-        ctx.tape->pass(to, d);
+        ctx.tape->give(to, d);
       };
       pass(to_x, dx);
       pass(to_w, dw);

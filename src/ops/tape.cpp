@@ -58,6 +58,12 @@ void Tape::pass(const Key& t, const Tensor& gradient) {
                  gradient.count(), false});
 }
 
+void Tape::give(const Key& t, const Tensor& gradient) {
+  const bool is_first_of_leaf = leaves_.contains(t.id) && !gradients_.contains(t.id);
+  if (!is_first_of_leaf) return pass(t, gradient);
+  gradients_[t.id] = gradient;
+}
+
 void Tape::note(const Tensor& gradient, Notes notes) {
   if (parent_) return parent_->note(gradient, std::move(notes));
   notes_[gradient.id()] = std::move(notes);

@@ -65,6 +65,9 @@ class Tape {
   // Adds `gradient` to the gradient of `t`; no copy if it is the first.
   void pass(const Key& t, const Tensor& gradient);
 
+  // The same for a gradient that nobody else uses: a leaf keeps it without a copy too.
+  void give(const Key& t, const Tensor& gradient);
+
   // What the op that computed a gradient knows about it. Notes are dropped when the gradient changes.
   struct Notes {
     Tensor rounded;      // the gradient (f32) rounded to bf16

@@ -235,10 +235,10 @@ void CudaDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const int64_t rows = a.total_rows * a.shape.heads;
   const CudaScratch<float2> row_values(memory_, rows);
-  row_values_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, row_values.data());
-  cuda_check(cudaGetLastError(), "attention_backward_bf16");
   static const char* old = getenv("MAKAR_OLD") ? getenv("MAKAR_OLD") : "";
   const bool old_q = strchr(old, 'q'), old_k = strchr(old, 'k');
+  if (a.shape.head_dim > 64 || old_q)
+    row_values_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, row_values.data());
   if (a.shape.head_dim <= 64) {
     attend_backward_wgmma(stream_, a, row_values.data(), !old_q, !old_k);
     return run_backward<64>(stream_, a, row_values.data(), old_q, old_k);

@@ -14,14 +14,14 @@ constexpr uint32_t kGroupOffset = kGroupRows * kDim * 2;
 
 __device__ inline uint32_t aligned_shared(const void* shared) { return (shared_address(shared) + 1023) & ~1023u; }
 
-// --- dq ---
+// --- dq, and the row values that dk and dv need ---
 
 constexpr int kDqStages = 3;
 template <int kGroups>
 constexpr size_t kDqShared = 2 * kBlockBytes<kGroups> + kDqStages * 2 * kTileBytes + 1024;
 
 template <int kGroups>
-__global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) dq_kernel(AttentionBackwardBf16 a, const float2* row_values) {
+__global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) dq_kernel(AttentionBackwardBf16 a, float2* row_values) {
   constexpr int kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups;
   extern __shared__ std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
@@ -52,9 +52,20 @@ __global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) dq_kernel(Attentio
 
   const float scale = a.shape.scale * kLog2e;
   const int row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half
-  float2 values[2];
-  for (int half = 0; half < 2; ++half)
-    values[half] = row_values[at.row_at + min(row + half * 8, visible.rows - 1) * a.shape.heads];
+  float2 values[2];  // (log-sum-exp * log2 e, dy . out): four threads share a row
+  for (int half = 0; half < 2; ++half) {
+    const int64_t r = min(row + half * 8, visible.rows - 1), row_at = at.row_at + r * a.shape.heads;
+    float sum = 0.0f, x[8], y[8];
+    for (int c = lane % 4 * 16; c < lane % 4 * 16 + 16 && c < dim; c += 8) {
+      load8(a.dy + at.q_at + r * at.q_stride + c, 8, true, x);
+      load8(a.out + at.q_at + r * at.q_stride + c, 8, true, y);
+      for (int j = 0; j < 8; ++j) sum = fmaf(x[j], y[j], sum);
+    }
+    sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 1);
+    sum += __shfl_xor_sync(0xFFFFFFFFu, sum, 2);
+    values[half] = {a.lse[row_at] * kLog2e, sum};
+    if (lane % 4 == 0 && row + half * 8 < visible.rows) row_values[row_at] = values[half];
+  }
   const uint64_t q = rows_descriptor(queries.base + group * kGroupOffset),
                  dy = rows_descriptor(gradients.base + group * kGroupOffset);
   float dq[kDim / 8][4] = {}, w[kKeys / 8][4], d[kKeys / 8][4];
@@ -222,7 +233,7 @@ __global__ void __launch_bounds__(128 * kGroups, 2 / kGroups) dkv_kernel(Attenti
 }
 
 template <int kGroups>
-void run_dq(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values) {
+void run_dq(cudaStream_t stream, const AttentionBackwardBf16& a, float2* row_values) {
   static const cudaError_t ready = cudaFuncSetAttribute(
       dq_kernel<kGroups>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kDqShared<kGroups>));
   cuda_check(ready, "attention_backward_bf16");
@@ -246,7 +257,7 @@ void run_dkv(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* 
 
 }  // namespace
 
-void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values, bool q, bool k) {
+void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, float2* row_values, bool q, bool k) {
   static const char* groups = getenv("MAKAR_GROUPS") ? getenv("MAKAR_GROUPS") : "222";
   if (q) groups[1] == '4' ? run_dq<4>(stream, a, row_values) : run_dq<2>(stream, a, row_values);
   if (k && a.shape.max_kv_rows > 0)

@@ -7,7 +7,7 @@ namespace makar::kernels::cuda {
 
 void attend_wgmma(cudaStream_t stream, const AttentionBf16& a, const MatrixKeys& keys);
 void attend_wgmma(cudaStream_t stream, const AttentionBf16& a, const PageKeys& keys);
-// row_values [rows, heads]: (log-sum-exp * log2 e, dy . out)
-void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values, bool q = true, bool k = true);
+// row_values [rows, heads]: scratch
+void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, float2* row_values, bool q = true, bool k = true);
 
 }  // namespace makar::kernels::cuda
