@@ -15,6 +15,11 @@ struct Convert {  // y (+)= factor[0] * x, in f32; x and y are f32 or bf16; y ma
   const float* factor;  // null: 1
   bool accumulate;
 };
+struct RoundLayerBf16 {  // the weights and the biases of a layer, rounded
+  const float *weights, *biases;
+  Bf16 *to_weights, *to_biases;
+  int64_t weight_count, bias_count;
+};
 struct AddBf16 {  // y = a + b; y may be a
   const float* a;
   const Bf16* b;

@@ -97,7 +97,8 @@ namespace makar {
   X(attention_bf16, AttentionBf16)                   \
   X(cache_store_bf16, CacheStoreBf16)                \
   X(attention_cached_bf16, AttentionCachedBf16)      \
-  X(attention_backward_bf16, AttentionBackwardBf16)
+  X(attention_backward_bf16, AttentionBackwardBf16)  \
+  X(round_layer_bf16, RoundLayerBf16)
 
 // Measured limits of a machine: memory bytes per second and arithmetic operations per second (a multiply-add
 // counts as two).

@@ -78,6 +78,11 @@ void CpuDevice::convert(const Convert& a) {
     to([x = static_cast<const Bf16*>(a.x)](int64_t i) { return widen(x[i]); });
 }
 
+void CpuDevice::round_layer_bf16(const RoundLayerBf16& a) {
+  convert({a.weights, DType::kF32, a.to_weights, DType::kBF16, a.weight_count, nullptr, false});
+  convert({a.biases, DType::kF32, a.to_biases, DType::kBF16, a.bias_count, nullptr, false});
+}
+
 void CpuDevice::add_bf16(const AddBf16& a) {
   each_range(*pool_, a.n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) a.y[i] = a.a[i] + widen(a.b[i]);

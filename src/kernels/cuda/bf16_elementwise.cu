@@ -155,6 +155,18 @@ void CudaDevice::convert(const Convert& a) {
   run_convert<Bf16, Bf16>(stream_, a);
 }
 
+void CudaDevice::round_layer_bf16(const RoundLayerBf16& a) {
+  const bool vector = all_aligned(a.weights, a.biases) && all_aligned(a.to_weights, a.to_biases);
+  const int64_t weight_groups = (a.weight_count + 7) / 8, groups = weight_groups + (a.bias_count + 7) / 8;
+  each(stream_, groups, [=] __device__(int64_t group) {
+    const bool bias = group >= weight_groups;
+    const int64_t i = 8 * (bias ? group - weight_groups : group), left = (bias ? a.bias_count : a.weight_count) - i;
+    float v[8];
+    load8((bias ? a.biases : a.weights) + i, left, vector, v);
+    store8((bias ? a.to_biases : a.to_weights) + i, left, vector, v);
+  });
+}
+
 void CudaDevice::add_bf16(const AddBf16& a) {
   const bool vector = all_aligned(a.a, a.y) && aligned(a.b);
   each8(stream_, a.n, [=] __device__(int64_t i, int64_t left) {
