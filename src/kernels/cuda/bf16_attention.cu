@@ -1,8 +1,6 @@
-// Attention on tensor cores: a block processes 128 queries of one head, 32 or 16 per warp; in decoding, one
-// warp processes up to 16. Tiles of 64 keys are added to the rows by the online softmax in key order, in
-// registers. A row's bits do not depend on the other rows.
-#include <cstring>
-
+// Attention on tensor cores by mma.sync, for heads of more than 64 and for decoding: a block processes 128 queries of one head,
+// 16 per warp; in decoding, one warp processes up to 16. Tiles of 64 keys are added to the rows by the online softmax in key
+// order, in registers. A row's bits do not depend on the other rows. Other queries: bf16_attention_wgmma.cu.
 #include "kernels/cuda/bf16_attention_wgmma.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
@@ -14,13 +12,9 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kManyRows = 128, kFewRows = 16;  // queries per block
-// Blocks of 16 rows per warp: two share the loads of keys and values; heads of 128 do not have enough
-// registers for two.
-template <int kDim, int kRows>
-constexpr int kM = kDim <= 64 && kRows > kFewRows ? 2 : 1;
 // With few rows, one warp computes and all of them copy.
-template <int kDim, int kRows>
-constexpr int kThreads = kRows > kFewRows ? 2 * kRows / kM<kDim, kRows> : 128;
+template <int kRows>
+constexpr int kThreads = kRows > kFewRows ? 2 * kRows : 128;
 
 template <int kDim, int kRows>
 constexpr size_t forward_shared() {
@@ -28,8 +22,8 @@ constexpr size_t forward_shared() {
 }
 
 template <int kDim, int kRows, class Keys>
-__global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(AttentionBf16 a, Keys source) {
-  constexpr int kBlocks = kM<kDim, kRows>, kCopiers = kThreads<kDim, kRows>;
+__global__ void __launch_bounds__(kThreads<kRows>) forward_kernel(AttentionBf16 a, Keys source) {
+  constexpr int kBlocks = 1, kCopiers = kThreads<kRows>;
   let_next_kernel_start();
   extern __shared__ __align__(128) std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
@@ -131,30 +125,25 @@ void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) 
   cuda_check(ready, "attention_bf16");
   const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
                   static_cast<unsigned>(a.shape.count));
-  forward_kernel<kDim, kRows><<<grid, kThreads<kDim, kRows>, shared, stream>>>(a, keys);
+  forward_kernel<kDim, kRows><<<grid, kThreads<kRows>, shared, stream>>>(a, keys);
   cuda_check(cudaGetLastError(), "attention_bf16");
 }
-template <int kRows, class Keys>
-void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {
-  a.shape.head_dim <= 64 ? run_forward<64, kRows>(stream, a, keys) : run_forward<128, kRows>(stream, a, keys);
-}
-
 }  // namespace
 
 void CudaDevice::attention_bf16(const AttentionBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
-  static const bool old = getenv("MAKAR_OLD") && strchr(getenv("MAKAR_OLD"), 'f');
-  if (a.shape.head_dim <= 64 && !old) return attend_wgmma(stream_, a, MatrixKeys{a.k, a.v});
-  run_forward<kManyRows>(stream_, a, MatrixKeys{a.k, a.v});
+  if (a.shape.head_dim <= 64) return attend_wgmma(stream_, a, MatrixKeys{a.k, a.v});
+  run_forward<128, kManyRows>(stream_, a, MatrixKeys{a.k, a.v});
 }
 
 void CudaDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const AttentionBf16 args{a.shape, a.q, nullptr, nullptr, a.out, nullptr};
   const PageKeys keys{a.cache};
-  static const bool old = getenv("MAKAR_OLD") && strchr(getenv("MAKAR_OLD"), 'f');
-  if (a.shape.max_q_rows > kFewRows && a.shape.head_dim <= 64 && !old) return attend_wgmma(stream_, args, keys);
-  a.shape.max_q_rows <= kFewRows ? run_forward<kFewRows>(stream_, args, keys) : run_forward<kManyRows>(stream_, args, keys);
+  const bool short_heads = a.shape.head_dim <= 64;
+  if (a.shape.max_q_rows > kFewRows)
+    return short_heads ? attend_wgmma(stream_, args, keys) : run_forward<128, kManyRows>(stream_, args, keys);
+  short_heads ? run_forward<64, kFewRows>(stream_, args, keys) : run_forward<128, kFewRows>(stream_, args, keys);
 }
 
 // Eight values per thread.

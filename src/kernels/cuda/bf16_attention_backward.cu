@@ -1,8 +1,6 @@
-// The backward pass of attention on tensor cores, without atomics: dq by query tile, dk and dv by key tile. A
-// block has four warps of 32 or 16 rows; weights are computed 32 columns at a time, to keep all sums in
-// registers.
-#include <cstring>
-
+// The backward pass of attention on tensor cores by mma.sync for heads of more than 64, without atomics: dq by query tile, dk
+// and dv by key tile. A block has four warps of 16 rows; weights are computed 32 columns at a time, to keep all sums in
+// registers. Shorter heads: bf16_attention_backward_wgmma.cu.
 #include "kernels/cuda/bf16_attention_wgmma.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
@@ -13,11 +11,8 @@ using namespace kernels::cuda;
 
 namespace {
 
-constexpr int kWarps = 4, kThreads = 32 * kWarps, kPart = 32;  // kPart: columns of weights at a time
-template <int kDim>
-constexpr int kM = kDim <= 64 ? 2 : 1;  // blocks of 16 rows per warp
-template <int kDim>
-constexpr int kRows = 16 * kWarps* kM<kDim>;
+constexpr int kWarps = 4, kThreads = 32 * kWarps, kPart = 32;          // kPart: columns of weights at a time
+constexpr int kDim = 128, kBlocks = 1, kRows = 16 * kWarps * kBlocks;  // kBlocks: of 16 rows, per warp
 
 // For each row and head: the log-sum-exp * log2 e, and delta = dy . out.
 __global__ void row_values_kernel(AttentionBackwardBf16 a, int64_t rows, float2* row_values) {
@@ -34,15 +29,11 @@ __global__ void row_values_kernel(AttentionBackwardBf16 a, int64_t rows, float2*
   if (threadIdx.x % 8 == 0) row_values[r] = {a.lse[r] * kLog2e, sum};
 }
 
-template <int kDim>
-constexpr size_t dq_shared() {
-  return static_cast<size_t>(2 * kRows<kDim> + 4 * kKeys) * kDim * sizeof(Bf16);
-}
+constexpr size_t dq_shared() { return static_cast<size_t>(2 * kRows + 4 * kKeys) * kDim * sizeof(Bf16); }
 
-template <int kDim>
 __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, const float2* row_values) {
   extern __shared__ __align__(128) std::byte shared[];
-  constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kQueries = kRows<kDim>;
+  constexpr int kWarpRows = 16 * kBlocks, kQueries = kRows;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
   const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;  // rows with the most keys first
@@ -113,16 +104,14 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
 }
 
 constexpr int kQueryTile = 64;
-template <int kDim>
 constexpr size_t dkv_shared() {
-  return static_cast<size_t>(2 * kRows<kDim> + 4 * kQueryTile) * kDim * sizeof(Bf16) + 4 * kQueryTile * sizeof(float);
+  return static_cast<size_t>(2 * kRows + 4 * kQueryTile) * kDim * sizeof(Bf16) + 4 * kQueryTile * sizeof(float);
 }
 
 // Weights and their gradients are transposed here: rows are keys, columns are queries.
-template <int kDim>
 __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, const float2* row_values) {
   extern __shared__ __align__(128) std::byte shared[];
-  constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kBlockKeys = kRows<kDim>;
+  constexpr int kWarpRows = 16 * kBlocks, kBlockKeys = kRows;
   constexpr int kKeyBytes = kBlockKeys * kDim * 2, kQueryBytes = kQueryTile * kDim * 2;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
@@ -209,22 +198,20 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   }
 }
 
-template <int kDim>
-void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values, bool q, bool k) {
+void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values) {
   const auto allow = [](auto kernel, size_t bytes) {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   };
-  static const cudaError_t dq_ready = allow(dq_kernel<kDim>, dq_shared<kDim>()),
-                           dkv_ready = allow(dkv_kernel<kDim>, dkv_shared<kDim>());
+  static const cudaError_t dq_ready = allow(dq_kernel, dq_shared()), dkv_ready = allow(dkv_kernel, dkv_shared());
   cuda_check(dq_ready, "attention_backward_bf16");
   cuda_check(dkv_ready, "attention_backward_bf16");
-  const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows<kDim> - 1) / kRows<kDim>); };
+  const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows - 1) / kRows); };
   const auto count = static_cast<unsigned>(a.shape.count);
   const dim3 by_query(tiles(a.shape.max_q_rows), static_cast<unsigned>(a.shape.heads), count);
-  if (q) dq_kernel<kDim><<<by_query, kThreads, dq_shared<kDim>(), stream>>>(a, row_values);
-  if (k && a.shape.max_kv_rows > 0) {
+  dq_kernel<<<by_query, kThreads, dq_shared(), stream>>>(a, row_values);
+  if (a.shape.max_kv_rows > 0) {
     const dim3 by_key(tiles(a.shape.max_kv_rows), static_cast<unsigned>(a.shape.kv_heads), count);
-    dkv_kernel<kDim><<<by_key, kThreads, dkv_shared<kDim>(), stream>>>(a, row_values);
+    dkv_kernel<<<by_key, kThreads, dkv_shared(), stream>>>(a, row_values);
   }
   cuda_check(cudaGetLastError(), "attention_backward_bf16");
 }
@@ -235,15 +222,9 @@ void CudaDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const int64_t rows = a.total_rows * a.shape.heads;
   const CudaScratch<float2> row_values(memory_, rows);
-  static const char* old = getenv("MAKAR_OLD") ? getenv("MAKAR_OLD") : "";
-  const bool old_q = strchr(old, 'q'), old_k = strchr(old, 'k');
-  if (a.shape.head_dim > 64 || old_q)
-    row_values_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, row_values.data());
-  if (a.shape.head_dim <= 64) {
-    attend_backward_wgmma(stream_, a, row_values.data(), !old_q, !old_k);
-    return run_backward<64>(stream_, a, row_values.data(), old_q, old_k);
-  }
-  run_backward<128>(stream_, a, row_values.data(), true, true);
+  if (a.shape.head_dim <= 64) return attend_backward_wgmma(stream_, a, row_values.data());
+  row_values_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, row_values.data());
+  run_backward(stream_, a, row_values.data());
 }
 
 }  // namespace makar

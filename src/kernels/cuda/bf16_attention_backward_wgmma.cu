@@ -8,51 +8,47 @@ namespace {
 
 constexpr int kDim = 64, kGroupRows = 64, kTileRows = kKeys;
 constexpr uint32_t kTileBytes = kTileRows * kDim * 2;
-template <int kGroups>
-constexpr uint32_t kBlockBytes = kGroups * kGroupRows * kDim * 2;
 constexpr uint32_t kGroupOffset = kGroupRows * kDim * 2;
 
 __device__ inline uint32_t aligned_shared(const void* shared) { return (shared_address(shared) + 1023) & ~1023u; }
 
 // --- dq, and the row values that dk and dv need ---
 
-constexpr int kDqStages = 3;
-template <int kGroups>
-constexpr size_t kDqShared = 2 * kBlockBytes<kGroups> + kDqStages * 2 * kTileBytes + 1024;
+constexpr int kDqGroups = 2, kDqThreads = 128 * kDqGroups, kDqRows = kGroupRows * kDqGroups, kDqStages = 3;
+constexpr uint32_t kDqBlockBytes = kDqRows * kDim * 2;
+constexpr size_t kDqShared = 2 * kDqBlockBytes + kDqStages * 2 * kTileBytes + 1024;
 
-template <int kGroups>
-__global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) dq_kernel(AttentionBackwardBf16 a, float2* row_values) {
-  constexpr int kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups;
+__global__ void __launch_bounds__(kDqThreads, 4 / kDqGroups) dq_kernel(AttentionBackwardBf16 a, float2* row_values) {
   extern __shared__ std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
-  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;  // rows with the most keys first
+  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kDqRows;  // rows with the most keys first
   if (i0 >= visible.rows) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, group = warp / 4, warp_row = warp * 16;
   const int head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
   const HeadRows at(a.shape, s, head, head / (a.shape.heads / a.shape.kv_heads));
-  const Tile<kDim> queries{aligned_shared(shared)}, gradients{queries.base + kBlockBytes<kGroups>};
+  const Tile<kDim> queries{aligned_shared(shared)}, gradients{queries.base + kDqBlockBytes};
   const auto keys_in = [&](int t) {
-    return gradients.base + kBlockBytes<kGroups> + static_cast<uint32_t>(t % kDqStages) * 2 * kTileBytes;
+    return gradients.base + kDqBlockBytes + static_cast<uint32_t>(t % kDqStages) * 2 * kTileBytes;
   };
-  const int last_row = min(i0 + kRows, visible.rows) - 1;
+  const int last_row = min(i0 + kDqRows, visible.rows) - 1;
   const int begin = visible.first(i0) / kKeys, end = (visible.last(last_row) + kKeys - 1) / kKeys;
   const auto fetch = [&](int t) {
     if (t < end) {
-      Tile<kDim>{keys_in(t)}.template copy<kKeys, kBlockThreads>(a.k + at.kv_at, at.kv_stride, t * kKeys, visible.keys, dim);
-      Tile<kDim>{keys_in(t) + kTileBytes}.template copy<kKeys, kBlockThreads>(a.v + at.kv_at, at.kv_stride, t * kKeys,
-                                                                              visible.keys, dim);
+      Tile<kDim>{keys_in(t)}.template copy<kKeys, kDqThreads>(a.k + at.kv_at, at.kv_stride, t * kKeys, visible.keys, dim);
+      Tile<kDim>{keys_in(t) + kTileBytes}.template copy<kKeys, kDqThreads>(a.v + at.kv_at, at.kv_stride, t * kKeys, visible.keys,
+                                                                           dim);
     }
     copies_commit();
   };
-  queries.template copy<kRows, kBlockThreads>(a.q + at.q_at, at.q_stride, i0, visible.rows, dim);
-  gradients.template copy<kRows, kBlockThreads>(a.dy + at.q_at, at.q_stride, i0, visible.rows, dim);
+  queries.template copy<kDqRows, kDqThreads>(a.q + at.q_at, at.q_stride, i0, visible.rows, dim);
+  gradients.template copy<kDqRows, kDqThreads>(a.dy + at.q_at, at.q_stride, i0, visible.rows, dim);
   fetch(begin);
   fetch(begin + 1);
 
   const float scale = a.shape.scale * kLog2e;
   const int row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half
-  float2 values[2];  // (log-sum-exp * log2 e, dy . out): four threads share a row
+  float2 values[2];                          // (log-sum-exp * log2 e, dy . out): four threads share a row
   for (int half = 0; half < 2; ++half) {
     const int64_t r = min(row + half * 8, visible.rows - 1), row_at = at.row_at + r * a.shape.heads;
     float sum = 0.0f, x[8], y[8];
@@ -116,41 +112,39 @@ __global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) dq_kernel(Attentio
 
 // --- dk and dv ---
 
-constexpr int kDkvStages = 4;
+constexpr int kDkvGroups = 2, kDkvThreads = 128 * kDkvGroups, kDkvRows = kGroupRows * kDkvGroups, kDkvStages = 4;
+constexpr uint32_t kDkvBlockBytes = kDkvRows * kDim * 2;
 constexpr uint32_t kRowValueBytes = kTileRows * sizeof(float2);
-template <int kGroups>
-constexpr size_t kDkvShared = 2 * kBlockBytes<kGroups> + kDkvStages * (2 * kTileBytes + kRowValueBytes) + 1024;
+constexpr size_t kDkvShared = 2 * kDkvBlockBytes + kDkvStages * (2 * kTileBytes + kRowValueBytes) + 1024;
 
 __device__ inline void copy8(uint32_t shared, const void* global) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(shared), "l"(global) : "memory");
 }
 
 // Weights and their gradients are transposed here: rows are keys, columns are queries.
-template <int kGroups>
-__global__ void __launch_bounds__(128 * kGroups, 2 / kGroups) dkv_kernel(AttentionBackwardBf16 a, const float2* row_values) {
-  constexpr int kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups;
+__global__ void __launch_bounds__(kDkvThreads, 2 / kDkvGroups) dkv_kernel(AttentionBackwardBf16 a, const float2* row_values) {
   extern __shared__ std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
-  const int j0 = static_cast<int>(blockIdx.x) * kRows;
+  const int j0 = static_cast<int>(blockIdx.x) * kDkvRows;
   if (j0 >= visible.keys) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, dim = static_cast<int>(a.shape.head_dim);
   const int group_key = j0 + warp / 4 * kGroupRows, warp_key = warp * 16;
   const int heads_per_key = static_cast<int>(a.shape.heads / a.shape.kv_heads), kv_head = blockIdx.y;
-  const Tile<kDim> keys{aligned_shared(shared)}, values{keys.base + kBlockBytes<kGroups>};
+  const Tile<kDim> keys{aligned_shared(shared)}, values{keys.base + kDkvBlockBytes};
   const auto slot = [](int t) { return static_cast<uint32_t>(t % kDkvStages); };
-  const auto queries_in = [&](int t) { return values.base + kBlockBytes<kGroups> + slot(t) * 2 * kTileBytes; };
-  const uint32_t row_values_base = values.base + kBlockBytes<kGroups> + kDkvStages * 2 * kTileBytes;
-  const RowRange rows = rows_of_keys(visible, j0, kRows);
+  const auto queries_in = [&](int t) { return values.base + kDkvBlockBytes + slot(t) * 2 * kTileBytes; };
+  const uint32_t row_values_base = values.base + kDkvBlockBytes + kDkvStages * 2 * kTileBytes;
+  const RowRange rows = rows_of_keys(visible, j0, kDkvRows);
   const int begin = rows.begin / kTileRows, per_head = max(0, (rows.end + kTileRows - 1) / kTileRows - begin);
   const int steps = per_head * heads_per_key;
   const auto fetch = [&](int t) {  // step t: query tile begin + t % per_head of head t / per_head
     if (t < steps) {
       const HeadRows at(a.shape, s, kv_head * heads_per_key + t / per_head, kv_head);
       const int i0 = (begin + t % per_head) * kTileRows;
-      Tile<kDim>{queries_in(t)}.template copy<kTileRows, kBlockThreads>(a.q + at.q_at, at.q_stride, i0, visible.rows, dim);
-      Tile<kDim>{queries_in(t) + kTileBytes}.template copy<kTileRows, kBlockThreads>(a.dy + at.q_at, at.q_stride, i0,
-                                                                                     visible.rows, dim);
+      Tile<kDim>{queries_in(t)}.template copy<kTileRows, kDkvThreads>(a.q + at.q_at, at.q_stride, i0, visible.rows, dim);
+      Tile<kDim>{queries_in(t) + kTileBytes}.template copy<kTileRows, kDkvThreads>(a.dy + at.q_at, at.q_stride, i0, visible.rows,
+                                                                                   dim);
       if (threadIdx.x < kTileRows)
         copy8(row_values_base + slot(t) * kRowValueBytes + threadIdx.x * static_cast<uint32_t>(sizeof(float2)),
               row_values + at.row_at + min(i0 + static_cast<int>(threadIdx.x), visible.rows - 1) * a.shape.heads);
@@ -158,8 +152,8 @@ __global__ void __launch_bounds__(128 * kGroups, 2 / kGroups) dkv_kernel(Attenti
     copies_commit();
   };
   const HeadRows head_rows(a.shape, s, 0, kv_head);
-  keys.template copy<kRows, kBlockThreads>(a.k + head_rows.kv_at, head_rows.kv_stride, j0, visible.keys, dim);
-  values.template copy<kRows, kBlockThreads>(a.v + head_rows.kv_at, head_rows.kv_stride, j0, visible.keys, dim);
+  keys.template copy<kDkvRows, kDkvThreads>(a.k + head_rows.kv_at, head_rows.kv_stride, j0, visible.keys, dim);
+  values.template copy<kDkvRows, kDkvThreads>(a.v + head_rows.kv_at, head_rows.kv_stride, j0, visible.keys, dim);
   fetch(0);
   fetch(1);
 
@@ -232,36 +226,30 @@ __global__ void __launch_bounds__(128 * kGroups, 2 / kGroups) dkv_kernel(Attenti
   store_rows<kDim>(dv, one, a.dv + head_rows.kv_at, head_rows.kv_stride, j0 + warp_key, visible.keys, dim, lane);
 }
 
-template <int kGroups>
 void run_dq(cudaStream_t stream, const AttentionBackwardBf16& a, float2* row_values) {
-  static const cudaError_t ready = cudaFuncSetAttribute(
-      dq_kernel<kGroups>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kDqShared<kGroups>));
+  static const cudaError_t ready =
+      cudaFuncSetAttribute(dq_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kDqShared));
   cuda_check(ready, "attention_backward_bf16");
-  constexpr int kRows = kGroupRows * kGroups;
-  const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
+  const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kDqRows - 1) / kDqRows), static_cast<unsigned>(a.shape.heads),
                   static_cast<unsigned>(a.shape.count));
-  dq_kernel<kGroups><<<grid, 128 * kGroups, kDqShared<kGroups>, stream>>>(a, row_values);
+  dq_kernel<<<grid, kDqThreads, kDqShared, stream>>>(a, row_values);
   cuda_check(cudaGetLastError(), "attention_backward_bf16");
 }
-template <int kGroups>
 void run_dkv(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values) {
-  static const cudaError_t ready = cudaFuncSetAttribute(
-      dkv_kernel<kGroups>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kDkvShared<kGroups>));
+  static const cudaError_t ready =
+      cudaFuncSetAttribute(dkv_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kDkvShared));
   cuda_check(ready, "attention_backward_bf16");
-  constexpr int kRows = kGroupRows * kGroups;
-  const dim3 grid(static_cast<unsigned>((a.shape.max_kv_rows + kRows - 1) / kRows),
-                  static_cast<unsigned>(a.shape.kv_heads), static_cast<unsigned>(a.shape.count));
-  dkv_kernel<kGroups><<<grid, 128 * kGroups, kDkvShared<kGroups>, stream>>>(a, row_values);
+  const dim3 grid(static_cast<unsigned>((a.shape.max_kv_rows + kDkvRows - 1) / kDkvRows), static_cast<unsigned>(a.shape.kv_heads),
+                  static_cast<unsigned>(a.shape.count));
+  dkv_kernel<<<grid, kDkvThreads, kDkvShared, stream>>>(a, row_values);
   cuda_check(cudaGetLastError(), "attention_backward_bf16");
 }
 
 }  // namespace
 
-void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, float2* row_values, bool q, bool k) {
-  static const char* groups = getenv("MAKAR_GROUPS") ? getenv("MAKAR_GROUPS") : "222";
-  if (q) groups[1] == '4' ? run_dq<4>(stream, a, row_values) : run_dq<2>(stream, a, row_values);
-  if (k && a.shape.max_kv_rows > 0)
-    groups[2] == '1' ? run_dkv<1>(stream, a, row_values) : run_dkv<2>(stream, a, row_values);
+void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, float2* row_values) {
+  run_dq(stream, a, row_values);
+  if (a.shape.max_kv_rows > 0) run_dkv(stream, a, row_values);
 }
 
 }  // namespace makar::kernels::cuda

@@ -6,16 +6,13 @@
 namespace makar::kernels::cuda {
 namespace {
 
-constexpr int kDim = 64, kGroupRows = 64, kStages = 3;
-constexpr uint32_t kTileBytes = kKeys * kDim * 2, kStageBytes = 2 * kTileBytes;
-template <int kGroups>
-constexpr uint32_t kQueryBytes = kGroups * kGroupRows * kDim * 2;
-template <int kGroups>
-constexpr size_t kShared = kQueryBytes<kGroups> + kStages * kStageBytes + 1024;  // 1,024: alignment
+// Groups: warpgroups per block.
+constexpr int kDim = 64, kGroupRows = 64, kGroups = 2, kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups, kStages = 3;
+constexpr uint32_t kTileBytes = kKeys * kDim * 2, kQueryBytes = kRows * kDim * 2, kStageBytes = 2 * kTileBytes;
+constexpr size_t kShared = kQueryBytes + kStages * kStageBytes + 1024;  // 1,024: alignment
 
-template <int kGroups, class Keys>
-__global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) attend_kernel(AttentionBf16 a, Keys source) {
-  constexpr int kBlockThreads = 128 * kGroups, kRows = kGroupRows * kGroups;
+template <class Keys>
+__global__ void __launch_bounds__(kBlockThreads, 4 / kGroups) attend_kernel(AttentionBf16 a, Keys source) {
   let_next_kernel_start();
   extern __shared__ std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
@@ -27,7 +24,7 @@ __global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) attend_kernel(Atte
   const int kv_head = head / static_cast<int>(a.shape.heads / a.shape.kv_heads);
   const int64_t q_stride = a.shape.heads * dim;
   const Tile<kDim> queries{(shared_address(shared) + 1023) & ~1023u};
-  const auto stage = [&](int t) { return queries.base + kQueryBytes<kGroups> + static_cast<uint32_t>(t % kStages) * kStageBytes; };
+  const auto stage = [&](int t) { return queries.base + kQueryBytes + static_cast<uint32_t>(t % kStages) * kStageBytes; };
   const int last_row = min(i0 + kRows, visible.rows) - 1;
   const int begin = visible.first(i0) / kKeys, end = (visible.last(last_row) + kKeys - 1) / kKeys;
   const auto fetch = [&](int t) {
@@ -111,23 +108,15 @@ __global__ void __launch_bounds__(128 * kGroups, 4 / kGroups) attend_kernel(Atte
   store_rows<kDim>(out, inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + warp_row, visible.rows, dim, lane);
 }
 
-template <int kGroups, class Keys>
+template <class Keys>
 void attend(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {
-  constexpr int kRows = kGroupRows * kGroups;
-  static const cudaError_t ready = cudaFuncSetAttribute(
-      attend_kernel<kGroups, Keys>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared<kGroups>));
+  static const cudaError_t ready =
+      cudaFuncSetAttribute(attend_kernel<Keys>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(kShared));
   cuda_check(ready, "attention_bf16");
   const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
                   static_cast<unsigned>(a.shape.count));
-  attend_kernel<kGroups><<<grid, 128 * kGroups, kShared<kGroups>, stream>>>(a, keys);
+  attend_kernel<<<grid, kBlockThreads, kShared, stream>>>(a, keys);
   cuda_check(cudaGetLastError(), "attention_bf16");
-}
-template <class Keys>
-void attend(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {
-  static const bool four = getenv("MAKAR_GROUPS") && getenv("MAKAR_GROUPS")[0] == '4';
-  if constexpr (std::is_same_v<Keys, MatrixKeys>)
-    if (four) return attend<4>(stream, a, keys);
-  attend<2>(stream, a, keys);
 }
 
 }  // namespace

@@ -8,6 +8,6 @@ namespace makar::kernels::cuda {
 void attend_wgmma(cudaStream_t stream, const AttentionBf16& a, const MatrixKeys& keys);
 void attend_wgmma(cudaStream_t stream, const AttentionBf16& a, const PageKeys& keys);
 // row_values [rows, heads]: scratch
-void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, float2* row_values, bool q = true, bool k = true);
+void attend_backward_wgmma(cudaStream_t stream, const AttentionBackwardBf16& a, float2* row_values);
 
 }  // namespace makar::kernels::cuda
