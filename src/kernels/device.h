@@ -82,6 +82,7 @@ namespace makar {
   X(normalize, Normalize)                            \
   X(muon_apply, MuonApply)                           \
   X(convert, Convert)                                \
+  X(round_layer_bf16, RoundLayerBf16)                \
   X(add_bf16, AddBf16)                               \
   X(column_sums_bf16, ColumnSumsBf16)                \
   X(activate_bf16, ActivateBf16)                     \
@@ -97,8 +98,7 @@ namespace makar {
   X(attention_bf16, AttentionBf16)                   \
   X(cache_store_bf16, CacheStoreBf16)                \
   X(attention_cached_bf16, AttentionCachedBf16)      \
-  X(attention_backward_bf16, AttentionBackwardBf16)  \
-  X(round_layer_bf16, RoundLayerBf16)
+  X(attention_backward_bf16, AttentionBackwardBf16)
 
 // Measured limits of a machine: memory bytes per second and arithmetic operations per second (a multiply-add
 // counts as two).
