@@ -1,7 +1,7 @@
-// Attention on tensor cores by mma.sync, for heads of more than 64 and for decoding: a block processes 128 queries of one head,
-// 16 per warp; in decoding, one warp processes up to 16. Tiles of 64 keys are added to the rows by the online softmax in key
-// order, in registers. A row's bits do not depend on the other rows. Other queries: bf16_attention_wgmma.cu.
-#include "kernels/cuda/bf16_attention_wgmma.cuh"
+// Attention on tensor cores: a block processes 128 queries of one head, 32 or 16 per warp; in decoding, one warp
+// processes up to 16. Tiles of 64 keys are added to the rows by the online softmax in key order, in registers. A row's
+// bits do not depend on the other rows.
+#include "kernels/cuda/bf16_attention.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
 namespace makar {
@@ -12,18 +12,58 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kManyRows = 128, kFewRows = 16;  // queries per block
+// Blocks of 16 rows per warp: two share the loads of keys and values; heads of 128 do not have enough registers for two.
+template <int kDim, int kRows>
+constexpr int kM = kDim <= 64 && kRows > kFewRows ? 2 : 1;
 // With few rows, one warp computes and all of them copy.
-template <int kRows>
-constexpr int kThreads = kRows > kFewRows ? 2 * kRows : 128;
+template <int kDim, int kRows>
+constexpr int kThreads = kRows > kFewRows ? 2 * kRows / kM<kDim, kRows> : 128;
 
 template <int kDim, int kRows>
 constexpr size_t forward_shared() {
   return static_cast<size_t>(kRows + 4 * kKeys) * kDim * sizeof(Bf16);
 }
 
+// Keys and values of one head as matrices.
+struct MatrixKeys {
+  const Bf16 *k, *v;
+  template <int kDim, int kCopiers>
+  __device__ void fetch(const AttentionShape& shape, const SequenceRows& s, int head, int j0, Tile<kDim> keys,
+                        Tile<kDim> values) const {
+    const int dim = static_cast<int>(shape.head_dim);
+    const int64_t stride = shape.kv_heads * dim, at = s.kv_start * stride + head * dim;
+    keys.template copy<kKeys, kCopiers>(k + at, stride, j0, static_cast<int>(s.kv_rows), dim);
+    values.template copy<kKeys, kCopiers>(v + at, stride, j0, static_cast<int>(s.kv_rows), dim);
+  }
+};
+// The same in pages of kKeyTile rows of bf16.
+struct PageKeys {
+  CacheLayer cache;
+  template <int kDim, int kCopiers>
+  __device__ void fetch(const AttentionShape& shape, const SequenceRows& s, int head, int j0, Tile<kDim> keys,
+                        Tile<kDim> values) const {
+    const int dim = static_cast<int>(shape.head_dim), rows = static_cast<int>(s.kv_rows);
+    const auto* nowhere = reinterpret_cast<const Bf16*>(cache.pages);  // a valid address from which nothing is copied
+    for (int part = 0; part < kKeys; part += kPart) {
+      const int j = j0 + part;
+      const std::byte* page = j < rows ? cache.pages[s.first_page + j / kKeyTile] : nullptr;
+      const int left = page ? rows - j : 0;  // released pages are not read
+      const int64_t at = j % kKeyTile * dim;
+      const auto* k = page ? reinterpret_cast<const Bf16*>(page + cache.k_offset + head * cache.k_head) + at : nowhere;
+      const auto* v = page ? reinterpret_cast<const Bf16*>(page + cache.v_offset + head * cache.v_head) + at : nowhere;
+      Tile<kDim>{keys.base + part * Tile<kDim>::kRowBytes}.template copy<kPart, kCopiers>(k, dim, 0, left, dim);
+      Tile<kDim>{values.base + part * Tile<kDim>::kRowBytes}.template copy<kPart, kCopiers>(v, dim, 0, left, dim);
+    }
+  }
+
+ private:
+  static constexpr int kPart = 32;  // keys per copy; divides tiles and pages
+  static_assert(kKeys % kPart == 0 && kKeyTile % kPart == 0);
+};
+
 template <int kDim, int kRows, class Keys>
-__global__ void __launch_bounds__(kThreads<kRows>) forward_kernel(AttentionBf16 a, Keys source) {
-  constexpr int kBlocks = 1, kCopiers = kThreads<kRows>;
+__global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(AttentionBf16 a, Keys source) {
+  constexpr int kBlocks = kM<kDim, kRows>, kCopiers = kThreads<kDim, kRows>;
   let_next_kernel_start();
   extern __shared__ __align__(128) std::byte shared[];
   const SequenceRows s = a.shape.sequences[blockIdx.z];
@@ -52,8 +92,7 @@ __global__ void __launch_bounds__(kThreads<kRows>) forward_kernel(AttentionBf16 
   for (int i = 0; i < kBlocks; ++i)
     for (int half = 0; half < 2; ++half) top[i][half] = -INFINITY, sum[i][half] = 0.0f;
   const float scale = a.shape.scale * kLog2e;
-  const int warp_row = warp * 16 * kBlocks,
-            row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
+  const int warp_row = warp * 16 * kBlocks, row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
   for (int t = begin; t < end; ++t) {
     if (t + 1 < end) fetch(t + 1);
     copies_commit();
@@ -112,38 +151,39 @@ __global__ void __launch_bounds__(kThreads<kRows>) forward_kernel(AttentionBf16 
       if (a.lse && lane % 4 == 0 && r < visible.rows)
         a.lse[(s.q_start + r) * a.shape.heads + head] = total > 0.0f ? (top[i][half] + log2f(total)) * kLn2 : 0.0f;
     }
-    store_rows<kDim>(out[i], inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + warp_row + 16 * i, visible.rows,
-                     dim, lane);
+    store_rows<kDim>(out[i], inverse, a.out + s.q_start * q_stride + head * dim, q_stride, i0 + warp_row + 16 * i, visible.rows, dim,
+                     lane);
   }
 }
 
 template <int kDim, int kRows, class Keys>
 void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {
   constexpr size_t shared = forward_shared<kDim, kRows>();
-  static const cudaError_t ready = cudaFuncSetAttribute(forward_kernel<kDim, kRows, Keys>,
-                                                        cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+  static const cudaError_t ready = cudaFuncSetAttribute(
+      forward_kernel<kDim, kRows, Keys>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   cuda_check(ready, "attention_bf16");
   const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
                   static_cast<unsigned>(a.shape.count));
-  forward_kernel<kDim, kRows><<<grid, kThreads<kRows>, shared, stream>>>(a, keys);
+  forward_kernel<kDim, kRows><<<grid, kThreads<kDim, kRows>, shared, stream>>>(a, keys);
   cuda_check(cudaGetLastError(), "attention_bf16");
 }
+template <int kRows, class Keys>
+void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {
+  a.shape.head_dim <= 64 ? run_forward<64, kRows>(stream, a, keys) : run_forward<128, kRows>(stream, a, keys);
+}
+
 }  // namespace
 
 void CudaDevice::attention_bf16(const AttentionBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
-  if (a.shape.head_dim <= 64) return attend_wgmma(stream_, a, MatrixKeys{a.k, a.v});
-  run_forward<128, kManyRows>(stream_, a, MatrixKeys{a.k, a.v});
+  run_forward<kManyRows>(stream_, a, MatrixKeys{a.k, a.v});
 }
 
 void CudaDevice::attention_cached_bf16(const AttentionCachedBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const AttentionBf16 args{a.shape, a.q, nullptr, nullptr, a.out, nullptr};
   const PageKeys keys{a.cache};
-  const bool short_heads = a.shape.head_dim <= 64;
-  if (a.shape.max_q_rows > kFewRows)
-    return short_heads ? attend_wgmma(stream_, args, keys) : run_forward<128, kManyRows>(stream_, args, keys);
-  short_heads ? run_forward<64, kFewRows>(stream_, args, keys) : run_forward<128, kFewRows>(stream_, args, keys);
+  a.shape.max_q_rows <= kFewRows ? run_forward<kFewRows>(stream_, args, keys) : run_forward<kManyRows>(stream_, args, keys);
 }
 
 // Eight values per thread.

@@ -1,5 +1,4 @@
-// Shared by the attention kernels on tensor cores: tiles of rows in shared memory, and the keys that a row
-// attends to.
+// Shared by the attention kernels on tensor cores: tiles of rows in shared memory, and the keys that a row attends to.
 #pragma once
 #include "kernels/cuda/bf16.cuh"
 
@@ -19,7 +18,7 @@ struct VisibleKeys {
         causal(shape.causal) {}
   __device__ int first(int i) const { return window > 0 ? max(0, past + i - window + 1) : 0; }
   __device__ int last(int i) const { return min(keys, causal ? past + i + 1 : window > 0 ? past + i + window : keys); }
-  __device__ bool contains(int i, int j) const { return (i < rows) & (j >= first(i)) & (j < last(i)); }
+  __device__ bool contains(int i, int j) const { return i < rows && j >= first(i) && j < last(i); }
   // Whether every row of [i0, i0 + n) attends to all keys of [j0, j0 + m), or no row to any of them.
   __device__ bool contains_all(int i0, int n, int j0, int m) const {
     return i0 + n <= rows && j0 + m <= last(i0) && j0 >= first(i0 + n - 1);
@@ -29,38 +28,15 @@ struct VisibleKeys {
   }
 };
 
-// Where one head's rows of a sequence begin.
-struct HeadRows {
-  int64_t q_stride, kv_stride, q_at, kv_at, row_at;  // row_at: in arrays with one value per row and head
-  __device__ HeadRows(const AttentionShape& shape, const SequenceRows& s, int64_t head, int64_t kv_head)
-      : q_stride(shape.heads * shape.head_dim),
-        kv_stride(shape.kv_heads * shape.head_dim),
-        q_at(s.q_start * q_stride + head * shape.head_dim),
-        kv_at(s.kv_start * kv_stride + kv_head * shape.head_dim),
-        row_at(s.q_start * shape.heads + head) {}
-};
-
-struct RowRange {
-  int begin, end;
-};
-// The rows that attend to one of the keys [j0, j0 + n).
-__device__ inline RowRange rows_of_keys(const VisibleKeys& visible, int j0, int n) {
-  const bool windowed = visible.window > 0;
-  return {visible.causal ? max(0, j0 - visible.past)
-          : windowed     ? max(0, j0 - visible.window + 1 - visible.past)
-                         : 0,
-          windowed ? min(visible.rows, j0 + n - 1 + visible.window - visible.past) : visible.rows};
-}
-
-// A tile of rows of kDim bf16 values in shared memory. The 16-byte chunks of a row are permuted so that eight
-// rows at one column lie in different banks.
+// A tile of rows of kDim bf16 values in shared memory. The 16-byte chunks of a row are permuted so that eight rows
+// at one column lie in different banks.
 template <int kDim>
 struct Tile {
   static constexpr int kChunks = kDim / 8, kRowBytes = kDim * 2;
   uint32_t base;  // shared address
 
-  // Starts copying rows [row0, row0 + kRows) of a matrix with `stride` values per row; rows from `rows` on
-  // and columns from `dim` on are zero.
+  // Starts copying rows [row0, row0 + kRows) of a matrix with `stride` values per row; rows from `rows` on and columns
+  // from `dim` on are zero.
   template <int kRows, int kThreads>
   __device__ void copy(const Bf16* from, int64_t stride, int row0, int rows, int dim) const {
     constexpr int kStep = kThreads / kChunks;  // rows per round
@@ -80,8 +56,7 @@ struct Tile {
     const int x = ((lane >> 3 & 1) ^ (lane & 7)) << 4;
     load_matrices(r, base + row * kRowBytes + ((lane >> 4) * 8 + (lane & 7)) * kRowBytes + ((step << 5) ^ x));
   }
-  // Operand B for two blocks of eight outputs: 16 rows from `row` are k, 16 columns from 16 * block are
-  // outputs.
+  // Operand B for two blocks of eight outputs: 16 rows from `row` are k, 16 columns from 16 * block are outputs.
   __device__ void load_b_transposed(uint32_t (&r)[4], int row, int block, int lane) const {
     load_matrices_transposed(r, address(row, block, lane));
   }
@@ -94,8 +69,7 @@ struct Tile {
   }
 };
 
-// d[kM * 16 rows, 8 * kBlocks] += A[rows of `a` from `row`, kDim] B[8 * kBlocks rows of `b` from `b_row`,
-// kDim]^T
+// d[kM * 16 rows, 8 * kBlocks] += A[rows of `a` from `row`, kDim] B[8 * kBlocks rows of `b` from `b_row`, kDim]^T
 template <int kDim, int kM, int kBlocks>
 __device__ inline void multiply_rows(float (&d)[kM][kBlocks][4], const Tile<kDim>& a, int row, const Tile<kDim>& b, int b_row,
                                      int lane) {
@@ -113,8 +87,7 @@ __device__ inline void multiply_rows(float (&d)[kM][kBlocks][4], const Tile<kDim
   }
 }
 
-// d[kM * 16 rows, kDim] += W[rows, 8 * kBlocks] B[8 * kBlocks rows of `b` from `b_row`, kDim]; W is rounded
-// to bf16.
+// d[kM * 16 rows, kDim] += W[rows, 8 * kBlocks] B[8 * kBlocks rows of `b` from `b_row`, kDim]; W is rounded to bf16.
 template <int kDim, int kM, int kBlocks>
 __device__ inline void multiply_weights(float (&d)[kM][kDim / 8][4], const float (&w)[kM][kBlocks][4], const Tile<kDim>& b,
                                         int b_row, int lane) {

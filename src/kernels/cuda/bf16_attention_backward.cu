@@ -1,7 +1,6 @@
-// The backward pass of attention on tensor cores by mma.sync for heads of more than 64, without atomics: dq by query tile, dk
-// and dv by key tile. A block has four warps of 16 rows; weights are computed 32 columns at a time, to keep all sums in
-// registers. Shorter heads: bf16_attention_backward_wgmma.cu.
-#include "kernels/cuda/bf16_attention_wgmma.cuh"
+// The backward pass of attention on tensor cores, without atomics: dq by query tile, dk and dv by key tile. A block
+// has four warps of 32 or 16 rows; weights are computed 32 columns at a time, to keep all sums in registers.
+#include "kernels/cuda/bf16_attention.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 
 namespace makar {
@@ -11,11 +10,25 @@ using namespace kernels::cuda;
 
 namespace {
 
-constexpr int kWarps = 4, kThreads = 32 * kWarps, kPart = 32;          // kPart: columns of weights at a time
-constexpr int kDim = 128, kBlocks = 1, kRows = 16 * kWarps * kBlocks;  // kBlocks: of 16 rows, per warp
+constexpr int kWarps = 4, kThreads = 32 * kWarps, kPart = 32;  // kPart: columns of weights at a time
+template <int kDim>
+constexpr int kM = kDim <= 64 ? 2 : 1;  // blocks of 16 rows per warp
+template <int kDim>
+constexpr int kRows = 16 * kWarps * kM<kDim>;
 
-// For each row and head: the log-sum-exp * log2 e, and delta = dy . out.
-__global__ void row_values_kernel(AttentionBackwardBf16 a, int64_t rows, float2* row_values) {
+// Where one head's rows of a sequence begin.
+struct HeadRows {
+  int64_t q_stride, kv_stride, q_at, kv_at, row_at;  // row_at: in lse and delta, which have one value per row and head
+  __device__ HeadRows(const AttentionShape& shape, const SequenceRows& s, int64_t head, int64_t kv_head)
+      : q_stride(shape.heads * shape.head_dim),
+        kv_stride(shape.kv_heads * shape.head_dim),
+        q_at(s.q_start * q_stride + head * shape.head_dim),
+        kv_at(s.kv_start * kv_stride + kv_head * shape.head_dim),
+        row_at(s.q_start * shape.heads + head) {}
+};
+
+// delta[row, head] = dy . out
+__global__ void delta_kernel(AttentionBackwardBf16 a, int64_t rows, float* delta) {
   const int64_t r = (static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / 8, dim = a.shape.head_dim;
   if (r >= rows) return;
   float sum = 0.0f, x[8], y[8];
@@ -26,14 +39,18 @@ __global__ void row_values_kernel(AttentionBackwardBf16 a, int64_t rows, float2*
   }
   const unsigned mask = 0xFFu << (threadIdx.x % 32 / 8 * 8);
   for (int width = 4; width > 0; width /= 2) sum += __shfl_xor_sync(mask, sum, width);
-  if (threadIdx.x % 8 == 0) row_values[r] = {a.lse[r] * kLog2e, sum};
+  if (threadIdx.x % 8 == 0) delta[r] = sum;
 }
 
-constexpr size_t dq_shared() { return static_cast<size_t>(2 * kRows + 4 * kKeys) * kDim * sizeof(Bf16); }
+template <int kDim>
+constexpr size_t dq_shared() {
+  return static_cast<size_t>(2 * kRows<kDim> + 4 * kKeys) * kDim * sizeof(Bf16);
+}
 
-__global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, const float2* row_values) {
+template <int kDim>
+__global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, const float* delta) {
   extern __shared__ __align__(128) std::byte shared[];
-  constexpr int kWarpRows = 16 * kBlocks, kQueries = kRows;
+  constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kQueries = kRows<kDim>;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
   const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;  // rows with the most keys first
@@ -57,13 +74,12 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   copies_commit();
 
   const float scale = a.shape.scale * kLog2e;
-  const int warp_row = warp * kWarpRows,
-            row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
+  const int warp_row = warp * kWarpRows, row = i0 + warp_row + lane / 4;  // the thread's rows: row + 8 half + 16 i
   float lse[kBlocks][2], row_delta[kBlocks][2];
   for (int i = 0; i < kBlocks; ++i)
     for (int half = 0; half < 2; ++half) {
       const int64_t r = at.row_at + min(row + 16 * i + half * 8, visible.rows - 1) * a.shape.heads;
-      lse[i][half] = row_values[r].x, row_delta[i][half] = row_values[r].y;
+      lse[i][half] = a.lse[r] * kLog2e, row_delta[i][half] = delta[r];
     }
   float dq[kBlocks][kDim / 8][4] = {};
   for (int t = begin; t < end; ++t) {
@@ -104,14 +120,16 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
 }
 
 constexpr int kQueryTile = 64;
+template <int kDim>
 constexpr size_t dkv_shared() {
-  return static_cast<size_t>(2 * kRows + 4 * kQueryTile) * kDim * sizeof(Bf16) + 4 * kQueryTile * sizeof(float);
+  return static_cast<size_t>(2 * kRows<kDim> + 4 * kQueryTile) * kDim * sizeof(Bf16) + 4 * kQueryTile * sizeof(float);
 }
 
 // Weights and their gradients are transposed here: rows are keys, columns are queries.
-__global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, const float2* row_values) {
+template <int kDim>
+__global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, const float* delta) {
   extern __shared__ __align__(128) std::byte shared[];
-  constexpr int kWarpRows = 16 * kBlocks, kBlockKeys = kRows;
+  constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kBlockKeys = kRows<kDim>;
   constexpr int kKeyBytes = kBlockKeys * kDim * 2, kQueryBytes = kQueryTile * kDim * 2;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
@@ -123,9 +141,13 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   const uint32_t tiles = keys.base + 2 * kKeyBytes;
   const auto queries_in = [&](int t) { return Tile<kDim>{tiles + (t & 1) * 2 * kQueryBytes}; };
   const auto gradients_in = [&](int t) { return Tile<kDim>{tiles + ((t & 1) * 2 + 1) * kQueryBytes}; };
-  auto* tile_values = reinterpret_cast<float*>(shared + 2 * kKeyBytes + 4 * kQueryBytes);  // [2][lse, delta][kQueryTile]
-  const RowRange rows = rows_of_keys(visible, j0, kBlockKeys);
-  const int begin = rows.begin / kQueryTile, per_head = max(0, (rows.end + kQueryTile - 1) / kQueryTile - begin);
+  auto* row_values = reinterpret_cast<float*>(shared + 2 * kKeyBytes + 4 * kQueryBytes);  // [2][lse, delta][kQueryTile]
+  // The rows that attend to a key of this block.
+  const int first_row = visible.causal ? max(0, j0 - visible.past)
+                        : visible.window > 0 ? max(0, j0 - visible.window + 1 - visible.past)
+                                           : 0;
+  const int end_row = visible.window > 0 ? min(visible.rows, j0 + kBlockKeys - 1 + visible.window - visible.past) : visible.rows;
+  const int begin = first_row / kQueryTile, per_head = max(0, (end_row + kQueryTile - 1) / kQueryTile - begin);
   const int steps = per_head * group;
   const auto fetch = [&](int t) {  // step t: query tile begin + t % per_head of head t / per_head
     const HeadRows at(a.shape, s, kv_head * group + t / per_head, kv_head);
@@ -134,8 +156,8 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
     gradients_in(t).template copy<kQueryTile, kThreads>(a.dy + at.q_at, at.q_stride, i0, visible.rows, dim);
     for (int c = threadIdx.x; c < kQueryTile; c += kThreads) {
       const int64_t r = at.row_at + min(i0 + c, visible.rows - 1) * a.shape.heads;
-      tile_values[(t & 1) * 2 * kQueryTile + c] = row_values[r].x;
-      tile_values[((t & 1) * 2 + 1) * kQueryTile + c] = row_values[r].y;
+      row_values[(t & 1) * 2 * kQueryTile + c] = a.lse[r] * kLog2e;
+      row_values[((t & 1) * 2 + 1) * kQueryTile + c] = delta[r];
     }
   };
   const HeadRows head_rows(a.shape, s, 0, kv_head);
@@ -145,8 +167,7 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   copies_commit();
 
   const float scale = a.shape.scale * kLog2e;
-  const int warp_key = warp * kWarpRows,
-            key = j0 + warp_key + lane / 4;  // the thread's keys: key + 8 half + 16 i
+  const int warp_key = warp * kWarpRows, key = j0 + warp_key + lane / 4;  // the thread's keys: key + 8 half + 16 i
   float dk[kBlocks][kDim / 8][4] = {}, dv[kBlocks][kDim / 8][4] = {};
   for (int t = 0; t < steps; ++t) {
     if (t + 1 < steps) fetch(t + 1);
@@ -157,7 +178,7 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
     for (int part = 0; part < kQueryTile; part += kPart) {
       const int i0 = (begin + t % per_head) * kQueryTile + part;
       if (visible.contains_none(i0, kPart, j0 + warp_key, kWarpRows)) continue;
-      const float *lse = tile_values + (t & 1) * 2 * kQueryTile + part, *row_delta = lse + kQueryTile;
+      const float *lse = row_values + (t & 1) * 2 * kQueryTile + part, *row_delta = lse + kQueryTile;
       float w[kBlocks][kPart / 8][4] = {}, d[kBlocks][kPart / 8][4] = {};
       multiply_rows<kDim>(w, keys, warp_key, queries_in(t), part, lane);
       if (!visible.contains_all(i0, kPart, j0 + warp_key, kWarpRows)) {
@@ -198,20 +219,22 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   }
 }
 
-void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const float2* row_values) {
+template <int kDim>
+void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const float* delta) {
   const auto allow = [](auto kernel, size_t bytes) {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
   };
-  static const cudaError_t dq_ready = allow(dq_kernel, dq_shared()), dkv_ready = allow(dkv_kernel, dkv_shared());
+  static const cudaError_t dq_ready = allow(dq_kernel<kDim>, dq_shared<kDim>()),
+                           dkv_ready = allow(dkv_kernel<kDim>, dkv_shared<kDim>());
   cuda_check(dq_ready, "attention_backward_bf16");
   cuda_check(dkv_ready, "attention_backward_bf16");
-  const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows - 1) / kRows); };
+  const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows<kDim> - 1) / kRows<kDim>); };
   const auto count = static_cast<unsigned>(a.shape.count);
   const dim3 by_query(tiles(a.shape.max_q_rows), static_cast<unsigned>(a.shape.heads), count);
-  dq_kernel<<<by_query, kThreads, dq_shared(), stream>>>(a, row_values);
+  dq_kernel<kDim><<<by_query, kThreads, dq_shared<kDim>(), stream>>>(a, delta);
   if (a.shape.max_kv_rows > 0) {
     const dim3 by_key(tiles(a.shape.max_kv_rows), static_cast<unsigned>(a.shape.kv_heads), count);
-    dkv_kernel<<<by_key, kThreads, dkv_shared(), stream>>>(a, row_values);
+    dkv_kernel<kDim><<<by_key, kThreads, dkv_shared<kDim>(), stream>>>(a, delta);
   }
   cuda_check(cudaGetLastError(), "attention_backward_bf16");
 }
@@ -221,10 +244,9 @@ void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const flo
 void CudaDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const int64_t rows = a.total_rows * a.shape.heads;
-  const CudaScratch<float2> row_values(memory_, rows);
-  if (a.shape.head_dim <= 64) return attend_backward_wgmma(stream_, a, row_values.data());
-  row_values_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, row_values.data());
-  run_backward(stream_, a, row_values.data());
+  const CudaScratch<float> delta(memory_, rows);
+  delta_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, delta.data());
+  a.shape.head_dim <= 64 ? run_backward<64>(stream_, a, delta.data()) : run_backward<128>(stream_, a, delta.data());
 }
 
 }  // namespace makar
