@@ -27,26 +27,42 @@ std::vector<int64_t> random_tokens(const Model& model, int64_t count, uint64_t s
   return ids;
 }
 
-// Runs `batch` concurrent requests and returns the seconds they take. With more than one generated token, the
-// prefill step is not timed.
-double time_requests(const Model& model, Device& device, const CacheTypes& cache, int64_t batch,
-                     int64_t prompt, int64_t generated, uint64_t seed) {
-  EngineOptions o;
-  o.cache = cache;
-  o.share_prefixes = false;
-  o.step_tokens = std::max<int64_t>(512, batch * prompt);
-  Engine engine(model, device, o);
-  for (int64_t i = 0; i < batch; ++i) {
-    SampleRequest r;
-    r.prompt = random_tokens(model, prompt, seed * 1000 + static_cast<uint64_t>(i));
-    r.max_new_tokens = generated;
-    engine.submit(std::make_shared<SampleJob>(std::move(r)));
+// Runs concurrent requests on one engine, whose pages and recorded steps serve all rounds.
+class Requests {
+ public:
+  Requests(const Model& model, Device& device, const CacheTypes& cache, int64_t batch, int64_t prompt,
+           int64_t generated)
+      : batch_(batch),
+        prompt_(prompt),
+        generated_(generated),
+        engine_(model, device, options(cache, batch * prompt)) {}
+
+  // The seconds that one round takes. With more than one generated token, the prefill step is not timed.
+  double time(uint64_t seed) {
+    for (int64_t i = 0; i < batch_; ++i) {
+      SampleRequest r;
+      r.prompt = random_tokens(engine_.model(), prompt_, seed * 1000 + static_cast<uint64_t>(i));
+      r.max_new_tokens = generated_;
+      engine_.submit(std::make_shared<SampleJob>(std::move(r)));
+    }
+    if (generated_ > 1) engine_.step();  // prefill of all prompts; decode is timed from the second token on
+    const auto begin = Clock::now();
+    engine_.run();
+    return std::chrono::duration<double>(Clock::now() - begin).count();
   }
-  if (generated > 1) engine.step();  // prefill of all prompts; decode is timed from the second token on
-  const auto begin = Clock::now();
-  engine.run();
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
+
+ private:
+  static EngineOptions options(const CacheTypes& cache, int64_t rows) {
+    EngineOptions o;
+    o.cache = cache;
+    o.share_prefixes = false;
+    o.step_tokens = std::max<int64_t>(512, rows);
+    return o;
+  }
+
+  int64_t batch_, prompt_, generated_;
+  Engine engine_;
+};
 
 struct Throughput {  // tokens per second
   double mean = 0, deviation = 0;
@@ -215,20 +231,20 @@ class BenchReport {
 
 void run_cases(const BenchCommand& c, const Model& m, Device& device, const CacheTypes& cache,
                const BenchReport& out) {
-  if (c.prompt > 0)
-    out.print_prefill(fmt::format("pp{}", c.prompt),
-                      measure(c.rounds, static_cast<double>(c.prompt), [&](uint64_t seed) {
-                        return time_requests(m, device, cache, 1, c.prompt, 1, seed);
-                      }));
+  if (c.prompt > 0) {
+    Requests requests(m, device, cache, 1, c.prompt, 1);
+    out.print_prefill(
+        fmt::format("pp{}", c.prompt),
+        measure(c.rounds, static_cast<double>(c.prompt), [&](uint64_t seed) { return requests.time(seed); }));
+  }
   if (c.generated < 2) return;
   for (const std::string& text : c.batches) {
     const int64_t batch = std::atoll(text.c_str());
+    Requests requests(m, device, cache, batch, c.depth, c.generated);
     out.print_decode(fmt::format("tg{}{}{}", c.generated, c.depth > 1 ? fmt::format(" @ d{}", c.depth) : "",
                                  batch > 1 ? fmt::format(" x {}", batch) : ""),
                      measure(c.rounds, static_cast<double>(batch * (c.generated - 1)),
-                             [&](uint64_t seed) {
-                               return time_requests(m, device, cache, batch, c.depth, c.generated, seed);
-                             }),
+                             [&](uint64_t seed) { return requests.time(seed); }),
                      batch);
   }
 }

@@ -91,7 +91,10 @@ Engine::Engine(const Model& model, Device& device, EngineOptions options)
       is_encoder_(!model.spec().decoder),
       long_rope_after_(long_rope_after(model.spec().main())),
       sink_window_(sink_window(model.spec(), options.context)),
-      window_(is_encoder_ ? 0 : widest_window(*model.spec().decoder, sink_window_)) {
+      window_(is_encoder_ ? 0 : widest_window(*model.spec().decoder, sink_window_)),
+      decode_steps_(model, device, cache_),
+      device_steps_(options.device_steps.value_or(device.records_work()) && sink_window_.sinks == 0 &&
+                    DecodeSteps::supports(model)) {
   check(options_.step_tokens > 0, "a step computes at least one token");
   if (options_.max_prefix_pages < 0 && cache_.page_bytes() > 0)
     options_.max_prefix_pages = std::max<int64_t>(device.memory().capacity() / 8 / cache_.page_bytes(), 1);
@@ -127,6 +130,8 @@ void Engine::cancel(const Job& job) {
       std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& other) { return other.get() == &job; });
   if (it == jobs_.end()) return;
   (*it)->stop(cache_);
+  for (DecodeRow& row : decode_rows_)
+    if (row.job == &job) row.job = nullptr;
   jobs_.erase(it);
 }
 
@@ -215,6 +220,10 @@ void Engine::finish_step(const std::vector<ScheduledRows>& scheduled) {
 }
 
 bool Engine::step() {
+  if (decode_steps_.started() > 0) {
+    take_decode();
+    return true;
+  }
   std::erase_if(jobs_, [](const auto& job) { return job->done(); });
   if (jobs_.empty()) return false;
   const std::vector<ScheduledRows> scheduled = is_encoder_ ? plan_encoder() : plan();
@@ -224,6 +233,12 @@ bool Engine::step() {
     check(jobs_.front()->done(), "a step schedules rows or fails a job");
     return true;
   }
+  if (decodes_on_device(scheduled)) {
+    start_decode(scheduled);
+    take_decode();
+    return true;
+  }
+  skip_device_step_ = false;
   compute(scheduled);
   finish_step(scheduled);
   ++stats_.steps;

@@ -3,10 +3,13 @@
 // preemption and recomputation. An encoder processes whole texts, without a cache, as many as fit into a
 // step.
 #pragma once
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "infer/context.h"
+#include "infer/decode_steps.h"
 #include "infer/job.h"
 #include "infer/prefix_cache.h"
 #include "infer/step_pacer.h"
@@ -29,6 +32,9 @@ struct EngineOptions {
   int64_t max_prefix_pages = 0;
   CacheTypes cache;        // dtypes of keys and values
   ContextOptions context;  // context policy for all requests
+  // Whether greedy tokens are chosen on the device (decode_steps.h), with the same bits; by default where
+  // that is faster.
+  std::optional<bool> device_steps;
 };
 
 struct EngineStats {
@@ -88,6 +94,12 @@ class Engine {
   std::vector<ScheduledRows> plan();
   std::vector<ScheduledRows> plan_encoder();
   void compute(const std::vector<ScheduledRows>& scheduled);
+  // Decoding on the device (engine_decode.cpp). A step of decode rows may start before the tokens of the one
+  // before it are known to the host; then the next call of step() takes it.
+  bool decodes_on_device(const std::vector<ScheduledRows>& scheduled) const;
+  void start_decode(const std::vector<ScheduledRows>& scheduled);
+  bool can_start_ahead();
+  void take_decode();
   void finish_step(const std::vector<ScheduledRows>& scheduled);
   void add_prefix(const Job& job, const Branch& branch);
   // Adds the rows of images among the `count` next rows of a branch, which start at `first_row` of the batch.
@@ -107,6 +119,15 @@ class Engine {
   int64_t window_ = 0;           // the widest attention window of all layers; 0: full context
   StepPacer pacer_;
   TurnOrder order_;
+  struct DecodeRow {  // a row of the started steps
+    Job* job;         // null: the sequence has ended
+    size_t branch, slot;
+  };
+  DecodeSteps decode_steps_;
+  std::vector<DecodeRow> decode_rows_;
+  bool device_steps_ = false;
+  bool skip_device_step_ = false;  // the next step is computed with logits on the host
+  std::chrono::steady_clock::time_point decode_since_;
   bool all_blocked_ = false;
   EngineStats stats_;
 };

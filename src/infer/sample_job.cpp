@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace makar {
 
@@ -83,6 +84,19 @@ void SampleJob::on_logits(size_t index, int64_t at, std::span<const float> logit
   append(state, next, logits);
 }
 
+int64_t SampleJob::greedy_tokens(size_t branch) const {
+  const State& state = states_[branch];
+  const bool needs_logits = state.constraint || request_.drafter || request_.logprobs >= 0 ||
+                            request_.stop_below > 0 || request_.window > 0 ||
+                            states_.size() > branches.size();
+  if (needs_logits || !state.sampler.chooses_largest()) return 0;
+  return request_.max_new_tokens - static_cast<int64_t>(answers_[state.answer].tokens.size());
+}
+
+void SampleJob::on_token(size_t index, int64_t, int64_t token) {
+  if (!error && !states_[index].finished) append(states_[index], token, {});
+}
+
 bool SampleJob::blocked(size_t branch) {
   const auto& constraint = states_[branch].constraint;
   return constraint && !constraint->ready();
@@ -133,10 +147,10 @@ void SampleJob::advance(KvCache& cache) {
       continue;
     }
     // Remove rejected draft tokens from the cache. The last generated token has not been computed yet.
-    branch.cached = std::min(branch.cached, branch.length() - 1);
+    const int64_t computed = std::exchange(branch.cached, std::min(branch.cached, branch.length() - 1));
     branch.first_needed =
         std::max(branch.first_needed, branch.cached);  // truncate() may drop rows that were already delivered
-    if (branch.slot) branch.cached = cache.truncate(*branch.slot, branch.cached);
+    if (branch.slot && branch.cached < computed) branch.cached = cache.truncate(*branch.slot, branch.cached);
     slide(cache, state, branch);
     draft(state, branch);
   }

@@ -103,6 +103,10 @@ Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int
   return c.id(chosen);
 }
 
+bool Sampler::chooses_largest() const {
+  return (options_.temperature <= 0 || options_.top_k == 1) && !alters_logits(options_);
+}
+
 Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, uint64_t index) {
   const DrawContext draw{options_, tokens, index, mu_};
   MAKAR_TRY(Extremes e, extremes_of(logits));

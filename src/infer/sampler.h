@@ -68,6 +68,9 @@ class Sampler {
   // temperature 0, only the whole-vocabulary samplers apply.
   Status apply(std::span<float> logits, std::span<const int64_t> tokens, uint64_t index = 0);
 
+  // True if next() returns the index of the largest of the unchanged logits.
+  bool chooses_largest() const;
+
   const SamplerOptions& options() const { return options_; }
   double mirostat_mu() const { return mu_; }
 

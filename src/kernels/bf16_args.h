@@ -75,6 +75,20 @@ struct PackedGemmBf16 {
   int64_t count;
 };
 
+// Packed products with the kernels before and after them, as in a decoding step; bit for bit as separate
+// calls.
+struct FusedProductsBf16 {
+  PackedGemmBf16 products;
+  const NormBf16* norm = nullptr;  // `products.a` is its y, which the device need not write
+  // y = kind(first product) * second product, of the products' rounded results, which the device need not
+  // write.
+  Bf16* gated = nullptr;
+  Activation kind = Activation::kSilu;
+  // sum = residual + the only product, whose result the device need not write; sum may be residual.
+  const float* residual = nullptr;
+  float* sum = nullptr;
+};
+
 // Rows of `stride` logits, of which the first `cols` count. With `gradient`, weight * gradient overwrites x:
 // zero in ignored rows and beyond `cols`.
 struct CrossEntropyBf16 {
@@ -104,6 +118,17 @@ struct CacheStoreBf16 {  // as CacheStore, into pages of bf16
 struct AttentionCachedBf16 {  // as AttentionBf16, bit for bit, on the keys and values in pages of bf16
   AttentionShape shape;
   const Bf16* q;
+  CacheLayer cache;
+  Bf16* out;
+};
+// A decoding step: rotates the one query and key of each sequence (cos is null: does not), stores key and
+// value, attends. Bit for bit as RopeBf16, CacheStoreBf16 and AttentionCachedBf16.
+struct DecodeAttentionBf16 {
+  AttentionShape shape;
+  const Bf16 *q, *k, *v;
+  const float *cos, *sin;  // [rows, rotary / 2]
+  int64_t rotary;
+  bool interleaved;
   CacheLayer cache;
   Bf16* out;
 };

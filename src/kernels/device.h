@@ -3,6 +3,7 @@
 // memory to the host. A device must be used by one thread at a time. Shapes are checked in ops/; kernels do
 // not check their arguments.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -94,10 +95,14 @@ namespace makar {
   X(norm_backward_bf16, NormBackwardBf16)            \
   X(product_bf16, ProductBf16)                       \
   X(gemm_packed_bf16, PackedGemmBf16)                \
+  X(fused_products_bf16, FusedProductsBf16)          \
   X(cross_entropy_bf16, CrossEntropyBf16)            \
+  X(arg_max, ArgMax)                                 \
+  X(advance_rows, AdvanceRows)                       \
   X(attention_bf16, AttentionBf16)                   \
   X(cache_store_bf16, CacheStoreBf16)                \
   X(attention_cached_bf16, AttentionCachedBf16)      \
+  X(decode_attention_bf16, DecodeAttentionBf16)      \
   X(attention_backward_bf16, AttentionBackwardBf16)
 
 // Measured limits of a machine: memory bytes per second and arithmetic operations per second (a multiply-add
@@ -105,6 +110,20 @@ namespace makar {
 struct MachineLimits {
   double bytes_per_second = 0, f32_operations_per_second = 0;
   double int8_operations_per_second = 0;  // 0 if unknown
+};
+
+// Kernels that were recorded once and run again on the same memory.
+class RecordedWork {
+ public:
+  virtual ~RecordedWork() = default;
+  virtual void run() = 0;
+};
+// A copy to the host that follows the kernels called before it.
+class PendingCopy {
+ public:
+  virtual ~PendingCopy() = default;
+  // Waits for this copy, not for later kernels. The bytes are valid as long as this object.
+  virtual const std::byte* wait() = 0;
 };
 
 class Device {
@@ -121,10 +140,23 @@ class Device {
   virtual std::shared_ptr<const kernels::PackedWeight> pack(const kernels::Operand& b, int64_t n,
                                                             int64_t k) = 0;
 
+  // Whether running recorded work again costs less than calling its kernels again.
+  virtual bool records_work() const { return false; }
+  // Records the kernels that `work` calls, without running them. `work` must not copy to the host or wait;
+  // what it copies to the device is constant, and the memory that it allocates belongs to the recording. The
+  // addresses it uses must stay valid. By default, running the recording calls `work`.
+  virtual std::unique_ptr<RecordedWork> record(std::function<void()> work);
+  // Starts to copy `bytes` bytes to the host.
+  virtual std::unique_ptr<PendingCopy> copy_later(const std::byte* from, size_t bytes);
+
 #define MAKAR_KERNEL(entry, arguments) virtual void entry(const kernels::arguments& args) = 0;
   MAKAR_DEVICE_KERNELS(MAKAR_KERNEL)
 #undef MAKAR_KERNEL
 };
+
+// Call the kernels that a fused one replaces.
+void run_separately(Device& device, const kernels::FusedProductsBf16& a);
+void run_separately(Device& device, const kernels::DecodeAttentionBf16& a);
 
 // "cpu"; "fence" (the CPU with memory that the host cannot access outside kernels, for tests); "cuda" if
 // built with it. `threads`: 0 means one per core.

@@ -33,6 +33,9 @@ class Attention {
   // Cross-attention from x to in.encoded.
   Tensor cross(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
 
+  const AttentionSpec& spec() const { return spec_; }
+  ops::AttentionOptions options() const;
+
   Linear q, k, v, o;
   // LatentSpec: the projections to low rank; k and v project from there to the heads.
   Linear q_latent, kv_latent;
@@ -45,7 +48,6 @@ class Attention {
   };
   Rows plain_rows(Context& ctx, const Tensor& x) const;
   Rows latent_rows(Context& ctx, const Tensor& x, const AttentionInputs& in) const;
-  ops::AttentionOptions options() const;
   // RelativeSpec: attention with explicit scores, one sequence and head at a time (relative_attention.cpp).
   Tensor relative_mix(ForwardContext& f, const Rows& rows, const AttentionInputs& in, int64_t layer) const;
   // Clips and normalises a query or key [N, heads * head_dim].

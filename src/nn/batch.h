@@ -18,6 +18,14 @@ struct Sequence {
   int64_t total = 0;   // tokens of the whole text if known: rotary scaling may depend on them
 };
 
+// A decoding step whose inputs are in device memory, so that kernels can write them: one row per sequence.
+struct DeviceRows {
+  Tensor tokens, positions;  // [N] i64
+  Tensor sequences;          // [N] of kernels::SequenceRows, as i64 [N, 6]
+  Tensor pages;              // [N, max_pages] i64: the addresses of a sequence's cache pages
+  int64_t max_pages = 0;
+};
+
 struct Batch {
   std::vector<int64_t> tokens;     // [N]
   std::vector<int64_t> positions;  // [N]
@@ -31,6 +39,9 @@ struct Batch {
   // its sequence, to itself. Relative attention only.
   std::vector<int64_t> order;
   std::vector<Sequence> sequences;
+  // If set, the forward pass reads tokens, positions and pages here; the fields above have N rows of any
+  // content. For stacks that Stack::reads_device_rows() accepts, with a cache.
+  const DeviceRows* on_device = nullptr;
 
   int64_t rows() const { return static_cast<int64_t>(positions.size()); }
   void add(const std::vector<int64_t>& ids, int64_t first_position = 0);

@@ -79,6 +79,7 @@ Residual Block::operator()(ForwardContext& f, const Residual& residual, const At
     return {spec_.recurrent && spec_.recurrent->residual ? ops::add(ctx, out, ops::cast_to_f32(ctx, x)) : out,
             {}};
   }
+  if (has_fused_step(f, in, layer)) return {fused_step(f, x, in, layer), {}};
   const auto attend = [&](const Tensor& t) {
     return spec_.mixer ? mixer(f, t, in, layer) : attention.self(f, t, in, layer);
   };

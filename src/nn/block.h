@@ -40,6 +40,11 @@ class Block {
   Residual sublayer(ForwardContext& f, const Residual& x, const Norm& norm, const Norm& after,
                     const Norm* next, F&& body) const;
 
+  // A decoding step in bf16 with few kernels, if this block has them; bit for bit as sublayers
+  // (decode_block.cpp).
+  bool has_fused_step(const ForwardContext& f, const AttentionInputs& in, int64_t layer) const;
+  Tensor fused_step(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
+
   BlockSpec spec_;
   Norm norm1_, norm1_after_, norm_cross_, norm2_, norm2_after_;
 };

@@ -41,7 +41,9 @@ Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
     const Tensor rows = patches(ctx, batch.pixels);
     return ops::dropout(ctx, norm_.defined() ? norm_(ctx, rows) : rows, spec_.dropout);
   }
-  Tensor x = ops::embedding(ctx, tokens_->value, batch.tokens, spec_.padding);
+  const DeviceRows* rows = batch.on_device;
+  Tensor x = rows ? ops::embedding(ctx, tokens_->value, rows->tokens)
+                  : ops::embedding(ctx, tokens_->value, batch.tokens, spec_.padding);
   if (spec_.scale != 1.0f) x = ops::scale(ctx, x, spec_.scale);
   if (batch.features.defined()) {
     std::vector<int64_t> from(batch.tokens.size());
@@ -57,7 +59,9 @@ Tensor Embedding::operator()(ForwardContext& f, const Batch& batch) const {
   }
   const bool early = spec_.project_early;
   if (project_.defined() && early) x = project_(ctx, x);
-  if (spec_.positions != PositionKind::kNone) {
+  if (spec_.positions != PositionKind::kNone && rows) {
+    x = ops::add(ctx, x, ops::embedding(ctx, positions_->value, rows->positions));
+  } else if (spec_.positions != PositionKind::kNone) {
     std::vector<int64_t> positions = batch.positions;
     for (int64_t& p : positions) p += spec_.position_offset;
     x = ops::add(ctx, x, ops::embedding(ctx, positions_->value, positions));

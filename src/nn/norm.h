@@ -5,6 +5,7 @@
 #include "nn/parameter.h"
 #include "nn/spec.h"
 #include "ops/elementwise.h"
+#include "ops/fused.h"
 #include "ops/norm.h"
 
 namespace makar {
@@ -19,6 +20,9 @@ class Norm {
     defined_ = true;
   }
   bool defined() const { return defined_; }
+  // For fused kernels (ops/fused.h): an RMSNorm with a weight.
+  bool is_rms() const { return defined_ && spec_.kind == NormSpec::Kind::kRms && weight_; }
+  ops::RmsNorm rms() const { return {weight_->value, spec_.eps, spec_.offset}; }
   Tensor operator()(Context& ctx, const Tensor& x) const {
     const ops::NormWeights n = weights(ctx);
     return n.rms ? ops::rms_norm(ctx, x, n.w, n.eps, n.offset) : ops::layer_norm(ctx, x, n.w, n.b, n.eps);

@@ -85,6 +85,8 @@ namespace {
 
 // Cosines and sines per token; some kinds of scaling depend on the length of each sequence.
 ops::RopeTable make_rope(Context& ctx, const ops::RopeOptions& options, const Batch& batch) {
+  if (batch.on_device)
+    return ops::rope_table(ctx, batch.on_device->positions, ops::rope_frequencies(options, 0));
   if (!ops::depends_on_length(options))
     return ops::rope_table(ctx, batch.positions, ops::rope_frequencies(options, 0));
   std::vector<Tensor> cos, sin;
@@ -122,6 +124,14 @@ ops::AttentionBatch Stack::self_batch(ForwardContext& f, const Batch& batch) con
     for (const Sequence& s : batch.sequences)
       rows.push_back({s.start, s.length, s.start, s.length - s.unseen, 0, 0});
     return ops::attention_batch(f.ops, std::move(rows));
+  }
+  if (const DeviceRows* on_device = batch.on_device) {
+    const int64_t max_keys = on_device->max_pages * KvCache::kPageRows;
+    ops::AttentionBatch out;
+    for (int64_t i = 0; i < batch.rows(); ++i)
+      out.rows.push_back({i, 1, 0, max_keys, max_keys - 1, i * on_device->max_pages});
+    out.sequences = on_device->sequences, out.pages = on_device->pages;
+    return out;
   }
   std::vector<int64_t> table;
   for (const Sequence& s : batch.sequences) {
@@ -164,6 +174,19 @@ ops::AttentionBatch Stack::cross_batch(ForwardContext& f, const Batch& batch, co
   ops::AttentionBatch attention_batch = ops::attention_batch(f.ops, std::move(rows));
   if (f.cache) attention_batch.pages = f.ops.upload(table);
   return attention_batch;
+}
+
+bool Stack::reads_device_rows() const {
+  const EmbeddingSpec& e = spec_.embedding;
+  const bool plain_embedding =
+      !e.patches && e.types == 0 && e.position_offset == 0 && !is_block(embedding_.tokens()->value.dtype());
+  const auto plain = [](const BlockSpec& b) {
+    const AttentionSpec& a = b.attention;
+    return !b.mixer && !b.recurrent && !b.alignment && !b.cross && b.feed_forward.experts == 0 &&
+           a.bias == BiasKind::kNone && !a.relative && !(a.rope && ops::depends_on_length(*a.rope));
+  };
+  return plain_embedding && !relative_ && !convolution_.defined() && !mix_.defined() &&
+         spec_.rotary_rows == 0 && std::all_of(spec_.blocks.begin(), spec_.blocks.end(), plain);
 }
 
 const Block& Stack::block(int64_t layer) const {

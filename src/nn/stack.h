@@ -25,6 +25,9 @@ class Stack {
   // Writes the cross-attention keys and values of an encoded sequence into the cache.
   void read_source(ForwardContext& f, const Tensor& encoded, size_t slot) const;
 
+  // Whether a forward pass on Batch::on_device has kernels for all of its layers and never needs the host.
+  bool reads_device_rows() const;
+
   const StackSpec& spec() const { return spec_; }
   Parameter* tokens() const { return embedding_.tokens(); }
   std::vector<Block>& blocks() { return blocks_; }

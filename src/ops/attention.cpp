@@ -41,17 +41,6 @@ const SequenceRows* sequences_of(const Context& ctx, const AttentionBatch& batch
   return reinterpret_cast<const SequenceRows*>(ctx.address(batch.sequences));
 }
 
-kernels::CacheLayer layer_of(Context& ctx, const CachedKeys& cache, const AttentionBatch& batch) {
-  check(batch.pages.defined(), "attention: the batch has no page table");
-  return {reinterpret_cast<const std::byte* const*>(ctx.address(batch.pages)),
-          cache.k_offset,
-          cache.k_head,
-          cache.v_offset,
-          cache.v_head,
-          cache.k_type,
-          cache.v_type};
-}
-
 struct AttentionResult {
   Tensor out, lse;
   Tensor key_share;  // with sink logits: [tokens, heads], the keys' share of the softmax denominator
@@ -103,6 +92,17 @@ void backward(const Context& ctx, const AttentionBatch& batch, const kernels::At
 }
 
 }  // namespace
+
+kernels::CacheLayer cache_layer(Context& ctx, const CachedKeys& cache, const AttentionBatch& batch) {
+  check(batch.pages.defined(), "attention: the batch has no page table");
+  return {reinterpret_cast<const std::byte* const*>(ctx.address(batch.pages)),
+          cache.k_offset,
+          cache.k_head,
+          cache.v_offset,
+          cache.v_head,
+          cache.k_type,
+          cache.v_type};
+}
 
 AttentionBatch attention_batch(Context& ctx, std::vector<SequenceRows> rows, int64_t max_key_distance) {
   AttentionBatch batch;
@@ -210,12 +210,12 @@ void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys
   if (cache.k_type == DType::kBF16) {
     const Tensor keys = cast_to_bf16(ctx, k), values = cast_to_bf16(ctx, v);
     ctx.device.cache_store_bf16({sequences_of(ctx, batch), count, max_rows, ctx.bf16(keys), ctx.bf16(values),
-                                 kv_heads, k.dim(-1) / kv_heads, layer_of(ctx, cache, batch)});
+                                 kv_heads, k.dim(-1) / kv_heads, cache_layer(ctx, cache, batch)});
     return;
   }
   const Tensor keys = cast_to_f32(ctx, k), values = cast_to_f32(ctx, v);
   ctx.device.cache_store({sequences_of(ctx, batch), count, max_rows, ctx.f32(keys), ctx.f32(values), kv_heads,
-                          k.dim(-1) / kv_heads, layer_of(ctx, cache, batch)});
+                          k.dim(-1) / kv_heads, cache_layer(ctx, cache, batch)});
 }
 
 Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, const AttentionBatch& batch,
@@ -228,7 +228,7 @@ Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, con
           "attention: no kernel for a bf16 cache");
     const Tensor rows = cast_to_bf16(ctx, q), out = ctx.empty(q.shape(), DType::kBF16);
     ctx.device.attention_cached_bf16(
-        {attention_shape(ctx, batch, o), ctx.bf16(rows), layer_of(ctx, cache, batch), ctx.bf16(out)});
+        {attention_shape(ctx, batch, o), ctx.bf16(rows), cache_layer(ctx, cache, batch), ctx.bf16(out)});
     return out;
   }
   if (any_bf16(ctx, q, q_sinks))
@@ -236,7 +236,7 @@ Tensor attend_cached(Context& ctx, const Tensor& q, const CachedKeys& cache, con
   const Tensor out = ctx.empty(q.shape());
   const Tensor lse = sink_logits.defined() ? ctx.empty({q.dim(0), o.heads}) : Tensor();
   ctx.device.attention_cached({attention_shape(ctx, batch, o), ctx.f32(q), o.sinks, ctx.f32(q_sinks),
-                               layer_of(ctx, cache, batch), ctx.f32(out), ctx.f32(lse)});
+                               cache_layer(ctx, cache, batch), ctx.f32(out), ctx.f32(lse)});
   return sink_logits.defined() ? apply_sink_logits(ctx, out, lse, sink_logits).out : out;
 }
 

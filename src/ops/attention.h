@@ -71,6 +71,8 @@ struct CachedKeys {
   DType k_type = DType::kF32, v_type = DType::kF32;
 };
 
+// The arguments of cache kernels.
+kernels::CacheLayer cache_layer(Context& ctx, const CachedKeys& cache, const AttentionBatch& batch);
 // Writes k and v [tokens, kv_heads * head_dim] of the batch's rows into the pages of their sequences.
 void store_keys(Context& ctx, const Tensor& k, const Tensor& v, const CachedKeys& cache,
                 const AttentionBatch& batch, int64_t kv_heads);

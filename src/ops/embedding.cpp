@@ -19,6 +19,14 @@ Tensor embedding(Context& ctx, const Tensor& table, std::span<const int64_t> ids
   return y;
 }
 
+Tensor embedding(Context& ctx, const Tensor& table, const Tensor& ids) {
+  check(table.rank() == 2 && !ctx.needs(table), "embedding: the table is a matrix without a gradient");
+  const int64_t width = table.dim(1), rows = ids.count();
+  const Tensor y = ctx.empty({rows, width});
+  ctx.device.embed({ctx.address(table), table.dtype(), ctx.i64(ids), ctx.f32(y), rows, width});
+  return y;
+}
+
 Tensor sinusoidal_positions(int64_t positions, int64_t width, bool fairseq) {
   Tensor table = Tensor::zeros({positions, width});
   const int64_t half = fairseq ? width / 2 : (width + 1) / 2;

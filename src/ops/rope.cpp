@@ -84,16 +84,18 @@ RopeFrequencies rope_frequencies(const RopeOptions& o, int64_t length) {
 }
 
 RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const RopeFrequencies& from) {
-  const int64_t rows = static_cast<int64_t>(positions.size()),
-                half = static_cast<int64_t>(from.frequencies.size());
+  return rope_table(ctx, ctx.upload(positions), from);
+}
+
+RopeTable rope_table(Context& ctx, const Tensor& positions, const RopeFrequencies& from) {
+  const int64_t rows = positions.count(), half = static_cast<int64_t>(from.frequencies.size());
   const RopeTable table{ctx.empty({rows, half}), ctx.empty({rows, half})};
   // Rounded to f32 like the reference implementation: models were trained with that rounding, which matters
   // at large positions.
   const std::vector<float> frequencies_f32(from.frequencies.begin(), from.frequencies.end());
-  const Tensor device_positions = ctx.upload(positions),
-               frequencies = Tensor::from({half}, std::span(frequencies_f32)).to(ctx.device.memory());
-  ctx.device.rope_table({ctx.i64(device_positions), ctx.f32(frequencies), ctx.f32(table.cos),
-                         ctx.f32(table.sin), rows, half, from.attention_factor});
+  const Tensor frequencies = Tensor::from({half}, std::span(frequencies_f32)).to(ctx.device.memory());
+  ctx.device.rope_table({ctx.i64(positions), ctx.f32(frequencies), ctx.f32(table.cos), ctx.f32(table.sin),
+                         rows, half, from.attention_factor});
   return table;
 }
 

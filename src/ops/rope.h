@@ -41,6 +41,8 @@ struct RopeTable {
   Tensor cos, sin;
 };
 RopeTable rope_table(Context& ctx, std::span<const int64_t> positions, const RopeFrequencies& from);
+RopeTable rope_table(Context& ctx, const Tensor& positions,
+                     const RopeFrequencies& from);  // [rows] in device memory
 
 // Rotates x [tokens, heads * head_dim].
 Tensor rope(Context& ctx, const Tensor& x, int64_t heads, const RopeOptions& options, const RopeTable& table);

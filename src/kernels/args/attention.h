@@ -71,6 +71,14 @@ struct CacheLayer {
   int64_t k_offset, k_head, v_offset, v_head;
   DType k_type, v_type;
 };
+// The next decoding step of sequences with one row each: the chosen token follows. Sequences without rows
+// (q_rows = 0) stay as they are, except that their token becomes 0.
+struct AdvanceRows {
+  const int64_t* chosen;  // -1: none; the token becomes 0
+  int64_t *tokens, *positions;
+  SequenceRows* sequences;
+  int64_t count;
+};
 struct CacheStore {  // stores q_rows rows of k and v from q_start on as keys `past`, past + 1, ...
   const SequenceRows* sequences;
   int64_t count, max_q_rows;

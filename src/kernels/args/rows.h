@@ -123,4 +123,12 @@ struct Decode {  // x of any float or block type (except f64) to f32
   int64_t rows, cols;
 };
 
+struct ArgMax {   // y[i] = the first index of the largest value of row i; -1 if a value is NaN or +infinity,
+                  // or all are -infinity
+  const void* x;  // f32 or bf16
+  DType type;
+  int64_t* y;
+  int64_t rows, cols;
+};
+
 }  // namespace makar::kernels

@@ -269,4 +269,7 @@ void CpuDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   round_rows(*pool_, a.shape, a.shape.kv_heads * a.shape.head_dim, dv, a.dv, kv_rows);
 }
 
+void CpuDevice::fused_products_bf16(const FusedProductsBf16& a) { run_separately(*this, a); }
+void CpuDevice::decode_attention_bf16(const DecodeAttentionBf16& a) { run_separately(*this, a); }
+
 }  // namespace makar

@@ -1,6 +1,7 @@
 // Kernels that move, gather and reduce rows.
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "kernels/cpu/ranges.h"
 #include "kernels/cpu/table.h"
@@ -211,6 +212,34 @@ void CpuDevice::decode(const Decode& a) {
     decode_blocks(a.type, static_cast<const std::byte*>(a.x) + bytes_of(a.type, begin * a.cols),
                   (end - begin) * a.cols, a.y + begin * a.cols);
   });
+}
+
+void CpuDevice::arg_max(const ArgMax& a) {
+  const auto value = [&](int64_t i) {
+    return a.type == DType::kF32 ? static_cast<const float*>(a.x)[i]
+                                 : from_bf16(static_cast<const Bf16*>(a.x)[i].bits);
+  };
+  pool_->for_ranges(a.rows, 1, [&](int64_t r0, int64_t r1) {
+    for (int64_t r = r0; r < r1; ++r) {
+      int64_t best = -1;
+      float top = -std::numeric_limits<float>::infinity();
+      bool finite = true;
+      for (int64_t c = 0; c < a.cols; ++c) {
+        const float x = value(r * a.cols + c);
+        finite = finite && x < std::numeric_limits<float>::infinity();  // false for NaN
+        if (x > top) top = x, best = c;
+      }
+      a.y[r] = finite ? best : -1;
+    }
+  });
+}
+
+void CpuDevice::advance_rows(const AdvanceRows& a) {
+  for (int64_t i = 0; i < a.count; ++i) {
+    SequenceRows& s = a.sequences[i];
+    a.tokens[i] = s.q_rows > 0 ? std::max<int64_t>(a.chosen[i], 0) : 0;
+    if (s.q_rows > 0) ++a.positions[i], ++s.past, ++s.kv_rows;
+  }
 }
 
 }  // namespace makar

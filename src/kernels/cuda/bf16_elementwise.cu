@@ -1,5 +1,6 @@
 // Elementwise kernels on bf16 activations.
 #include "kernels/cpu/isa/activations.h"
+#include "kernels/cuda/bf16_activations.cuh"
 #include "kernels/cuda/column_sums.cuh"
 
 namespace makar {
@@ -29,26 +30,6 @@ void run_convert(cudaStream_t stream, const Convert& a) {
     store8(y + i, left, vector, v);
   });
 }
-
-// 1 / (1 + e^-x) with the hardware's exponential.
-__device__ inline float fast_sigmoid(float x) { return __fdividef(1.0f, 1.0f + __expf(-x)); }
-
-struct FastSilu {
-  static __device__ float value(float x) { return x * fast_sigmoid(x); }
-  static __device__ float slope(float x) {
-    const float s = fast_sigmoid(x);
-    return s * fmaf(x, 1.0f - s, 1.0f);
-  }
-};
-// x / (1 + e^(-2 u)) with u = sqrt(2 / pi) (x + 0.044715 x^3): the tanh form without cancellation.
-struct FastGeluTanh {
-  static constexpr float kScale = 1.5957691216057308f, kCube = 0.044715f;  // kScale: 2 sqrt(2 / pi)
-  static __device__ float value(float x) { return x * fast_sigmoid(kScale * x * fmaf(kCube, x * x, 1.0f)); }
-  static __device__ float slope(float x) {
-    const float s = fast_sigmoid(kScale * x * fmaf(kCube, x * x, 1.0f));
-    return fmaf(x * s * (1.0f - s), kScale * fmaf(3.0f * kCube, x * x, 1.0f), s);
-  }
-};
 
 template <class F>
 void with_activation(Activation kind, F&& body) {

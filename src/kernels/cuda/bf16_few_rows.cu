@@ -4,6 +4,7 @@
 #include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/cuda_weight.cuh"
+#include "kernels/cuda/streamed.cuh"
 
 namespace makar {
 
@@ -13,7 +14,7 @@ using namespace kernels::cuda;
 namespace {
 
 constexpr int kMaxProducts = 4, kMaxRows = 16;
-constexpr int kTileRows = 16, kDepth = 256, kRowBytes = kDepth * 2;  // a stage has 16 weight rows by 256 k
+constexpr int kDepth = 256, kRowBytes = kDepth * 2;  // a stage has 16 weight rows by 256 k
 constexpr int kThreadsPerBlock = 128, kChunks = kDepth / 8;          // chunks of 16 bytes per row
 
 struct FewRows {
@@ -133,7 +134,7 @@ bool fits(const PackedGemmBf16& a, int64_t k) {
 }  // namespace
 
 void CudaDevice::gemm_packed_bf16(const PackedGemmBf16& a) {
-  if (a.m <= 0 || a.count <= 0) return;
+  if (a.m <= 0 || a.count <= 0 || run_streamed(stream_, a)) return;
   const int64_t k = a.products[0].b->k();
   if (fits(a, k)) {
     FewRows p{static_cast<int>(a.m), static_cast<int>(k), static_cast<int>(a.count), 0, a.a, {}};

@@ -9,6 +9,34 @@ using namespace kernels::cuda;
 
 namespace {
 
+constexpr int64_t kFewNormRows = 256;
+
+// RMSNorm of few rows, one warp per block: all loads of a row are under way at once. The sums of norm_bf16; cols is a
+// multiple of 256.
+__global__ void __launch_bounds__(32) few_rms_rows_kernel(const __grid_constant__ NormBf16 a) {
+  let_next_kernel_start();
+  const int lane = threadIdx.x, n = static_cast<int>(a.cols);
+  float v[8], w[8], sum = 0.0f;
+  wait_for_previous_kernel();
+  const float* x = a.x + blockIdx.x * a.cols;
+#pragma unroll 8
+  for (int c = lane * 8; c < n; c += 256) {
+    load8(x + c, 8, true, v);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) sum = fmaf(v[j], v[j], sum);
+  }
+  const float rstd = rsqrtf(fmaf(warp_sum(sum), 1.0f / static_cast<float>(n), a.eps));
+  if (lane == 0) a.stats[blockIdx.x] = rstd;
+#pragma unroll 4
+  for (int c = lane * 8; c < n; c += 256) {
+    load8(x + c, 8, true, v);
+    load8(a.w + c, 8, true, w);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] = v[j] * rstd * (w[j] + a.offset);
+    store8(a.y + blockIdx.x * a.cols + c, 8, true, v);
+  }
+}
+
 // A row of up to 256 * kParts values in registers: eight consecutive ones per lane and part. The sums are
 // those of the kernel for longer rows, in the same order.
 template <int kParts>
@@ -74,6 +102,9 @@ void norm_rows(cudaStream_t stream, const NormBf16& a) {
 void CudaDevice::norm_bf16(const NormBf16& a) {
   const int64_t n = a.cols;
   const bool vector = n % 8 == 0 && all_aligned(a.x, a.w, a.b) && all_aligned(a.y, a.addend) && aligned(a.sum);
+  const bool few = a.rms && a.w && !a.b && !a.addend && a.rows > 0 && a.rows <= kFewNormRows;
+  if (few && vector && n % 256 == 0 && n <= 65536)
+    return launch_early(stream_, dim3(static_cast<unsigned>(a.rows)), 32, 0, few_rms_rows_kernel, a);
   if (vector && n <= kShortRow) return with_parts(n, [&](auto parts) { norm_rows<decltype(parts)::value>(stream_, a); });
   if (a.addend) {
     add_bf16({a.x, a.addend, a.sum, a.rows * n});

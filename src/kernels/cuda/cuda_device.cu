@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <utility>
 
 #include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cuda_device.cuh"
@@ -30,7 +31,10 @@ OutOfMemory out_of_memory(size_t bytes, size_t free, size_t total) {
 
 CudaMemory::CudaMemory(cudaStream_t stream)
     : Memory(false), stream_(stream), poison_(std::getenv("MAKAR_POISON") != nullptr) {}
-CudaMemory::~CudaMemory() { trim(); }
+CudaMemory::~CudaMemory() {
+  trim();
+  if (copies_) cudaStreamDestroy(copies_);
+}
 
 void CudaMemory::trim() {
   for (const auto& [size, block] : free_) cudaFree(block);
@@ -39,21 +43,35 @@ void CudaMemory::trim() {
 
 std::byte* CudaMemory::allocate(size_t bytes) {
   std::byte* block = take_block(bytes);
-  if (poison_) cuda_check(cudaMemsetAsync(block, 0xFF, bytes, stream_), "filling GPU memory with NaN");
+  if (poison_ && !recording_) cuda_check(cudaMemsetAsync(block, 0xFF, bytes, stream_), "filling GPU memory with NaN");
   return block;
 }
 
 std::byte* CudaMemory::take_block(size_t bytes) {
   const std::lock_guard lock(mutex_);
   const size_t size = size_class(bytes);
-  std::byte* block = nullptr;
-  const auto cached = free_.lower_bound(size);
-  if (cached != free_.end() && cached->first <= size + size / 4) {
-    block = cached->second;
-    sizes_[block] = cached->first;
-    free_.erase(cached);
-    return block;
+  if (recording_)
+    if (std::byte* cached = take_cached(recording_free_, size)) return cached;
+  std::byte* block = take_cached(free_, size);
+  if (!block) {
+    block = allocate_new(size);
+    sizes_[block] = size;
   }
+  if (recording_) recorded_.insert(block), recording_blocks_.push_back(block);
+  return block;
+}
+
+std::byte* CudaMemory::take_cached(std::multimap<size_t, std::byte*>& from, size_t size) {
+  const auto cached = from.lower_bound(size);
+  if (cached == from.end() || cached->first > size + size / 4) return nullptr;
+  std::byte* block = cached->second;
+  sizes_[block] = cached->first;
+  from.erase(cached);
+  return block;
+}
+
+std::byte* CudaMemory::allocate_new(size_t size) {
+  std::byte* block = nullptr;
   cudaError_t status = cudaMalloc(reinterpret_cast<void**>(&block), size);
   if (status == cudaErrorMemoryAllocation) {  // cached free blocks may have the wrong sizes
     cudaGetLastError();
@@ -67,7 +85,6 @@ std::byte* CudaMemory::take_block(size_t bytes) {
     throw out_of_memory(size, free, total);
   }
   cuda_check(status, "cudaMalloc");
-  sizes_[block] = size;
   return block;
 }
 
@@ -75,14 +92,47 @@ void CudaMemory::deallocate(std::byte* block, size_t) {
   const std::lock_guard lock(mutex_);
   const auto entry = sizes_.find(block);
   check(entry != sizes_.end(), "deallocate: the block is not from this memory");
+  if (recorded_.contains(block)) {  // the kernels of the recording use it again
+    if (recording_ && !constants_.contains(block)) recording_free_.emplace(entry->second, block);
+    return;
+  }
   free_.emplace(entry->second, block);
   sizes_.erase(entry);
 }
 
+void CudaMemory::begin_recording() {
+  const std::lock_guard lock(mutex_);
+  if (!copies_) cuda_check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreate");
+  recording_ = true;
+}
+std::vector<std::byte*> CudaMemory::end_recording() {
+  const std::lock_guard lock(mutex_);
+  recording_ = false;
+  recording_free_.clear();
+  return std::exchange(recording_blocks_, {});
+}
+void CudaMemory::release(const std::vector<std::byte*>& blocks) {
+  const std::lock_guard lock(mutex_);
+  for (std::byte* block : blocks) {
+    recorded_.erase(block), constants_.erase(block);
+    const auto entry = sizes_.find(block);
+    free_.emplace(entry->second, block);
+    sizes_.erase(entry);
+  }
+}
+
 void CudaMemory::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
+  if (recording_) {
+    check(recorded_.contains(to), "recorded work copies only to memory of its own");
+    constants_.insert(to);
+    cuda_check(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, copies_), "copy to the GPU");
+    cuda_check(cudaStreamSynchronize(copies_), "copy to the GPU");
+    return;
+  }
   cuda_check(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, stream_), "copy to the GPU");
 }
 void CudaMemory::copy_out(std::byte* host, const std::byte* from, size_t bytes) {
+  check(!recording_, "recorded work does not copy to the host");
   cuda_check(cudaMemcpyAsync(host, from, bytes, cudaMemcpyDeviceToHost, stream_), "copy from the GPU");
   cuda_check(cudaStreamSynchronize(stream_), "copy from the GPU");
 }

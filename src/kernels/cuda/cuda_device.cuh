@@ -5,12 +5,15 @@
 #include <map>
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
+#include <vector>
 
 #include "kernels/cuda_device.h"
 
 namespace makar {
 
 class Cublas;
+class HostBuffers;
 
 // GPU memory blocks, cached for reuse because cudaMalloc synchronises the device. A freed block can be reused
 // immediately: kernels and copies run in the order of one stream.
@@ -29,15 +32,29 @@ class CudaMemory : public Memory {
   void zero(std::byte* block, size_t bytes) override;
   int64_t capacity() const override;
 
+  // Between these calls, blocks are allocated for a recording, which reuses them among its kernels. What is copied to them from
+  // the host is constant: it is copied once, now. end_recording() returns the blocks; they are not used by anything else
+  // until release().
+  void begin_recording();
+  std::vector<std::byte*> end_recording();
+  void release(const std::vector<std::byte*>& blocks);
+
  private:
   std::byte* take_block(size_t bytes);
+  std::byte* allocate_new(size_t size);
+  std::byte* take_cached(std::multimap<size_t, std::byte*>& from, size_t size);
   void trim();
 
   cudaStream_t stream_;
   bool poison_;
   std::mutex mutex_;
   std::multimap<size_t, std::byte*> free_;        // by size
-  std::unordered_map<std::byte*, size_t> sizes_;  // of live blocks
+  std::unordered_map<std::byte*, size_t> sizes_;  // of live blocks and of recordings' blocks
+  bool recording_ = false;
+  cudaStream_t copies_ = nullptr;                      // for constants of a recording
+  std::multimap<size_t, std::byte*> recording_free_;   // by size
+  std::vector<std::byte*> recording_blocks_;           // of the recording that is being made
+  std::unordered_set<std::byte*> recorded_, constants_;  // of all recordings
 };
 
 class CudaDevice : public Device {
@@ -50,6 +67,10 @@ class CudaDevice : public Device {
   void finish() override;
   int threads() const override { return 1; }
   MachineLimits measure_limits() override;
+  // CUDA graphs, unless MAKAR_GRAPHS is 0 in the environment.
+  bool records_work() const override;
+  std::unique_ptr<RecordedWork> record(std::function<void()> work) override;
+  std::unique_ptr<PendingCopy> copy_later(const std::byte* from, size_t bytes) override;
   std::shared_ptr<const kernels::PackedWeight> pack(const kernels::Operand& b, int64_t n, int64_t k) override;
 
 #define MAKAR_KERNEL(entry, arguments) void entry(const kernels::arguments& args) override;
@@ -61,6 +82,7 @@ class CudaDevice : public Device {
   CudaMemory memory_;
   std::unique_ptr<Cublas> cublas_;  // opened by the first product that can use it
   bool cublas_tried_ = false;
+  std::shared_ptr<HostBuffers> host_buffers_;
 };
 
 // Device memory for the duration of one kernel entry.

@@ -1,0 +1,90 @@
+// Products of up to 64 rows with packed bf16 weights, at the speed of reading the weights: arguments and what both kernels
+// share. Sums run along k in steps of 16 from zero, as in bf16_product.cu, so the bits do not depend on the number of rows.
+#pragma once
+#include "kernels/cuda/bf16_activations.cuh"
+#include "kernels/cuda/copy_barrier.cuh"
+#include "kernels/cuda/cuda_weight.cuh"
+
+namespace makar::kernels::cuda {
+
+constexpr int kTileRows = 16;  // weight rows of one tensor-core instruction
+constexpr int kMaxStreamed = 4;
+
+// What is done with the sums of a row and a weight row.
+enum class Ending { kStore, kGated, kAdd };
+
+struct Streamed {
+  int m, k, tiles;  // tiles: of all products; with kGated, of the first
+  const Bf16* a;    // [m, k]; with a norm: computed from x
+  const float *x, *norm_w;
+  float eps, offset;
+  Ending ending;
+  Activation kind;
+  const float* residual;  // kAdd
+  float* sum;
+  Bf16* gated;  // kGated: products 0 and 1 are gate and up
+  int count;
+  struct Product {
+    const Bf16* b;
+    Bf16* c;
+    const float* bias;
+    int n, tiles;
+  } products[kMaxStreamed];
+};
+
+// The index of a tile's product; `tile` becomes its index there.
+__device__ inline int product_of(const Streamed& p, int& tile) {
+  int i = 0;
+  while (i + 1 < p.count && tile >= p.products[i].tiles) tile -= p.products[i++].tiles;
+  return i;
+}
+
+__device__ inline Bf16 with_bias(float sum, const float* bias, int column) {
+  return narrow(bias ? sum + widen(narrow(bias[column])) : sum);
+}
+
+// Ends the sum of a row and a weight row; `up`: of the second product with kGated.
+__device__ inline void finish(const Streamed& p, const Streamed::Product& to, int row, int column, float sum, float up) {
+  if (row >= p.m || column >= to.n) return;
+  const int64_t at = static_cast<int64_t>(row) * to.n + column;
+  const Bf16 value = with_bias(sum, to.bias, column);
+  if (p.ending == Ending::kStore) {
+    to.c[at] = value;
+  } else if (p.ending == Ending::kAdd) {
+    p.sum[at] = p.residual[at] + widen(value);
+  } else {
+    const float gate = widen(value), u = widen(with_bias(up, p.products[1].bias, column));
+    p.gated[at] = narrow(u * (p.kind == Activation::kSilu ? FastSilu::value(gate) : FastGeluTanh::value(gate)));
+  }
+}
+
+// One warp writes the RMSNorm of a row to shared memory, with the bits of norm_bf16. k is a multiple of 256.
+__device__ inline void norm_row(const Streamed& p, const float* x, uint32_t to, int lane) {
+  float sum = 0.0f, v[8], w[8];
+#pragma unroll 8
+  for (int c = lane * 8; c < p.k; c += 256) {
+    load8(x + c, 8, true, v);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) sum = fmaf(v[j], v[j], sum);
+  }
+  const float rstd = rsqrtf(fmaf(warp_sum(sum), 1.0f / static_cast<float>(p.k), p.eps));
+#pragma unroll 4
+  for (int c = lane * 8; c < p.k; c += 256) {
+    load8(x + c, 8, true, v);
+    load8(p.norm_w + c, 8, true, w);
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[j] = v[j] * rstd * (w[j] + p.offset);
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to + c * 2), "r"(pack_pair(v[0], v[1])),
+                 "r"(pack_pair(v[2], v[3])), "r"(pack_pair(v[4], v[5])), "r"(pack_pair(v[6], v[7]))
+                 : "memory");
+  }
+}
+
+// The kernels (streamed_few.cu, streamed_many.cu) and what they support.
+bool fits_few(const Streamed& p);  // for run_few
+void run_few(cudaStream_t stream, const Streamed& p);
+void run_many(cudaStream_t stream, const Streamed& p);  // m up to 64, without a norm
+// Runs the products if a kernel supports them.
+bool run_streamed(cudaStream_t stream, const PackedGemmBf16& a);
+
+}  // namespace makar::kernels::cuda

@@ -1,0 +1,91 @@
+// Greedy decoding on the device gives the tokens of decoding with logits on the host: in f32 and bf16, on the
+// CPU, the fence device and a GPU if there is one, for requests that start, end and are cancelled at
+// different times, beside requests that sample.
+#include "infer/decode_steps.h"
+
+#include "infer/engine_fixture.h"
+#include "kernels/device.h"
+
+namespace makar {
+namespace {
+
+using Case = std::tuple<std::string, std::string, bool>;
+class DecodeStepsTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    auto opened = open_device(std::get<0>(GetParam()), 2);
+    if (!opened.ok()) GTEST_SKIP() << opened.error().text();
+    device_ = std::move(*opened);
+    loaded_ = subject(std::get<1>(GetParam()));
+    Model& model = *loaded_.model;
+    model.parameters().to(device_->memory());
+    if (std::get<2>(GetParam())) model.pack(*device_, false, DType::kBF16);
+  }
+
+  SampleRequest request(size_t i) const {
+    const ModelSpec& spec = loaded_.model->spec();
+    SampleRequest r;
+    const auto number = static_cast<int64_t>(i);
+    r.prompt = random_ids(spec, std::min<int64_t>(5 + number * 23 % 90, longest(spec) - 30), 40 + i);
+    r.max_new_tokens = 3 + number * 7 % 21;
+    if (i % 3 == 1) r.stop = random_ids(spec, 12, 90 + i);
+    if (i % 5 == 4) r.answers = 2;
+    if (i % 6 == 5) r.sampler.temperature = 1.0, r.sampler.seed = i;
+    return r;
+  }
+
+  std::vector<std::vector<double>> run(bool device_steps, size_t count, int64_t max_pages = 0) {
+    EngineOptions o;
+    o.device_steps = device_steps, o.max_pages = max_pages;
+    Engine engine(*loaded_.model, *device_, o);
+    std::vector<std::shared_ptr<SampleJob>> jobs;
+    for (size_t i = 0; i < count; ++i) jobs.push_back(std::make_shared<SampleJob>(request(i)));
+    for (size_t i = 0; i < count; ++i) {
+      engine.submit(jobs[i]);
+      for (size_t s = 0; s < i * 5 % 9; ++s) engine.step();
+      if (i % 4 == 3) engine.cancel(*jobs[i - 1]);
+    }
+    engine.run();
+    std::vector<std::vector<double>> out;
+    for (size_t i = 0; i < count; ++i)
+      if (i % 4 != 2) out.push_back(transcript(*jobs[i]));
+    EXPECT_EQ(engine.cache().pages_used(), engine.prefix_pages());
+    return out;
+  }
+
+  std::unique_ptr<Device> device_;
+  LoadedModel loaded_;
+};
+INSTANTIATE_TEST_SUITE_P(Devices, DecodeStepsTest,
+                         testing::Combine(testing::Values("cpu", "fence", "cuda"),
+                                          testing::Values("small/llama", "small/gpt2", "small/gemma3_text"),
+                                          testing::Bool()),
+                         [](const auto& info) {
+                           return std::get<0>(info.param) + "_" + std::get<1>(info.param).substr(6) +
+                                  (std::get<2>(info.param) ? "_bf16" : "_f32");
+                         });
+
+TEST_P(DecodeStepsTest, TokensEqualThoseOfLogitsOnTheHost) {
+  ASSERT_TRUE(DecodeSteps::supports(*loaded_.model));
+  const size_t count = std::get<0>(GetParam()) == "fence" ? 6 : 24;
+  const auto expected = run(false, count);
+  EXPECT_EQ(run(true, count), expected);
+  if (std::get<0>(GetParam()) != "fence") EXPECT_EQ(run(true, count, 7), expected) << "with few pages";
+}
+
+TEST_P(DecodeStepsTest, AStepStartsBeforeTheTokensOfTheLastOneAreTaken) {
+  EngineOptions o;
+  o.device_steps = true;
+  Engine engine(*loaded_.model, *device_, o);
+  SampleRequest r = request(0);
+  r.max_new_tokens = 12;
+  const auto job = std::make_shared<SampleJob>(r);
+  engine.submit(job);
+  int64_t steps = 0;
+  while (engine.step()) ++steps;
+  EXPECT_EQ(steps, 12);  // the prompt, then one per token: none is computed after the last
+  EXPECT_EQ(job->answers()[0].tokens.size(), 12u);
+}
+
+}  // namespace
+}  // namespace makar
