@@ -58,9 +58,8 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
     if (need_b) {
       const Tensor sums = ctx.tape->take_notes(dy).column_sums;
       const auto t = ctx.tape->target(to_b);
-      if (sums.defined())
-        ctx.device.convert(
-            {ctx.address(sums), DType::kF32, ctx.address(t.buffer), DType::kF32, out, nullptr, t.accumulate});
+      if (sums.defined() && !t.accumulate)  // the bits of column_sums_bf16
+        ctx.device.memory().copy(ctx.address(t.buffer), ctx.address(sums), t.buffer.bytes());
       else
         ctx.device.column_sums_bf16({d, ctx.f32(t.buffer), m, out, t.accumulate});
     }

@@ -19,19 +19,20 @@ void CudaDevice::column_sums_bf16(const ColumnSumsBf16& a) {
 
 namespace {
 
-constexpr int kBackwardWarps = 8, kSums = 3;
+constexpr int kSums = 3;
 
-// dx of rows of up to 256 * kParts values, and sums for dw and db: per column, over the rows of a warp, then
-// over the warps of a block. A warp takes every so-many-th row.
+// dx of rows of up to 256 * kParts values, and sums for dw, db and rounded_sums. A block processes a chunk of rows, and its warps
+// are the lanes of chunk_sums_kernel: the sums are added in the order of column_sums_bf16.
 template <int kParts>
-__global__ void __launch_bounds__(32 * kBackwardWarps, 1) norm_backward_kernel(NormBackwardBf16 a, float* parts) {
-  __shared__ float shared[kBackwardWarps][256];
+__global__ void __launch_bounds__(32 * kRowLanes, 1) norm_backward_kernel(NormBackwardBf16 a, float* parts) {
+  __shared__ float shared[kRowLanes][256];
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int64_t n = a.cols;
   const float inverse = 1.0f / static_cast<float>(n);
   float sums[kSums][kParts][8] = {};
-  const int64_t step = static_cast<int64_t>(gridDim.x) * kBackwardWarps;
-  for (int64_t r = static_cast<int64_t>(blockIdx.x) * kBackwardWarps + warp; r < a.rows; r += step) {
+  const int64_t begin = static_cast<int64_t>(blockIdx.x) * kChunkRows,
+                end = begin + kChunkRows < a.rows ? begin + kChunkRows : a.rows;
+  for (int64_t r = begin + warp; r < end; r += kRowLanes) {
     const float mean = a.rms ? 0.0f : a.stats[2 * r], rstd = a.rms ? a.stats[r] : a.stats[2 * r + 1];
     float x[kParts][8], old[kParts][8], w[8], g[8], sum = 0.0f, dot = 0.0f;
     uint4 dy[kParts];
@@ -87,7 +88,7 @@ __global__ void __launch_bounds__(32 * kBackwardWarps, 1) norm_backward_kernel(N
       const int64_t c = p * 256 + threadIdx.x;
       if (threadIdx.x < 256 && c < n) {
         float total = 0.0f;
-        for (int i = 0; i < kBackwardWarps; ++i) total += shared[i][threadIdx.x];
+        for (int i = 0; i < kRowLanes; ++i) total += shared[i][threadIdx.x];
         parts[(s * static_cast<int64_t>(gridDim.x) + blockIdx.x) * n + c] = total;
       }
       __syncthreads();
@@ -103,12 +104,12 @@ void CudaDevice::norm_backward_bf16(const NormBackwardBf16& a) {
   if (a.dx && vector && n <= kShortRow && a.rows > 0) {
     return with_parts(n, [&](auto parts) {
       constexpr int kParts = decltype(parts)::value;
-      const int64_t blocks = std::min<int64_t>(kMultiprocessors, (a.rows + kBackwardWarps - 1) / kBackwardWarps);
-      const CudaScratch<float> sums(memory_, kSums * blocks * n);
-      norm_backward_kernel<kParts><<<static_cast<unsigned>(blocks), 32 * kBackwardWarps, 0, stream_>>>(a, sums.data());
+      const int64_t chunks = (a.rows + kChunkRows - 1) / kChunkRows;
+      const CudaScratch<float> sums(memory_, kSums * chunks * n);
+      norm_backward_kernel<kParts><<<static_cast<unsigned>(chunks), 32 * kRowLanes, 0, stream_>>>(a, sums.data());
       cuda_check(cudaGetLastError(), "norm_backward_bf16");
       const ColumnTarget all[kSums] = {to[0], to[1], {a.rounded_sums, false}};
-      add_chunks(stream_, sums.data(), blocks, n, all);
+      add_chunks(stream_, sums.data(), chunks, n, all);
     });
   }
   if (a.dx)
