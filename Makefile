@@ -8,11 +8,17 @@ PREFIX ?= /usr/local
 help:
 	@echo 'make build     the program, at build/makar (also plain make)'
 	@echo 'make test      the program and every test'
-	@echo 'make demo      build, then train a small model in ten stages and serve it (makar demo --help)'
-	@echo 'make install   build, then copy the program, man pages and shell completion to $$(PREFIX) (default /usr/local; DESTDIR for packages)'
-	@echo 'make install-library  build, then copy libmakar.so, its headers and the CMake package to $$(PREFIX)'
+	@echo 'make demo      build, then make a small model in ten stages and serve it'
+	@echo '               (build/makar demo --help)'
+	@echo 'make install   build, then copy the program, its man pages and shell'
+	@echo '               completion to $$(PREFIX), /usr/local by default'
+	@echo '               ($$(DESTDIR) for packages)'
+	@echo 'make install-library'
+	@echo '               build, then copy libmakar.so, its headers, the Python module and'
+	@echo '               the CMake package to $$(PREFIX)'
 	@echo 'make deb       build, then create a Debian package in build/'
-	@echo 'make packages  install the missing Debian packages of packages.txt (as root, or through sudo)'
+	@echo 'make packages  install the missing Debian packages of packages.txt'
+	@echo '               (as root, or through sudo)'
 	@echo 'make clean     remove build folders'
 	@echo 'JOBS=N limits the number of parallel jobs; all cores without it.'
 
@@ -24,8 +30,9 @@ configure: packages
 	@cmake --preset release >/dev/null
 
 build: configure
-	@[ -x build/makar ] || echo 'makar: the first build compiles the whole program: about 12 minutes of one core, so 6 minutes on two'
-	@echo 'makar: building the program and libmakar.so with $(JOBS) jobs; [done/all] counts files'
+	@[ -x build/makar ] || echo "makar: the first build compiles the whole program: about" \
+		"$$(((17 + $(JOBS) - 1) / $(JOBS))) minutes with $(JOBS) jobs"
+	@echo 'makar: building the program and libmakar.so with $(JOBS) jobs; [done/all] is files'
 	@cmake --build build -j $(JOBS) --target makar makar_shared
 
 test: configure

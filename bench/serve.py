@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Concurrent streams: makar serve against llama.cpp's server, on the same GGUF file with random weights.
 
-usage: LLAMA_CPP=FOLDER ./dev bench serve [--json] [--quick] [--rounds N] [--streams 1,8,32,64] [--threads N] [--models FOLDER]
+usage: LLAMA_CPP=FOLDER ./dev bench serve [--json] [--quick] [--rounds N] [--streams 1,8,32,64] [--threads N] [--no-start] [--models FOLDER]
 
 LLAMA_CPP is the folder with llama.cpp's llama-server, built natively on this machine (bench/llama.py says how). Each
 stream has its own prompt of 32 tokens and generates 64 tokens greedily; all streams of a case start together, and each
@@ -9,7 +9,7 @@ case is measured in alternating rounds of both servers. Both servers run all the
   tok/s     all generated tokens divided by the time from the first request to the last byte
   p50, p95  seconds from a request to its last byte; first: to its first token (p50)
 Then: 1,000 equal requests, half greedy and half sampled with a seed, under other load: each half must give one text.
-Last, on the 1.1B shape: seconds from the call until /health returns ok, and the peak resident size.
+Last, on the 1.1B shape: seconds from the call until /health returns ok, and the peak resident size (not with --no-start).
 A ratio above 1 means that makar is better. Failed requests end the run.
 """
 # builds: makar bench_llama_random_model
@@ -190,12 +190,13 @@ def main():
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--streams", default="1,8,32,64")
     p.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    p.add_argument("--no-start", action="store_true", help="do not measure the start on the 1.1B shape")
     p.add_argument("--models", default=os.path.join(BUILD, "bench-llama"))
     a = p.parse_args()
     llama.PEER_PROGRAMS = ("llama-server",)
     llama.peer()
     counts = [int(n) for n in a.streams.split(",")]
-    paths = make_models(a.models, [("110m", "q8_0"), ("1.1b", "q8_0")])
+    paths = make_models(a.models, [("110m", "q8_0"), *[("1.1b", "q8_0")] * (not a.no_start)])
     rng = random.Random(1)
 
     def print_line(line):
@@ -227,6 +228,8 @@ def main():
     finally:
         for side in sides.values():
             side.stop()
+    if a.no_start:
+        return
     results = {"start": {}, "memory": {}}
     for _ in range(a.rounds):
         for who, begin in (("makar", start_makar), ("peer", start_llama)):

@@ -20,8 +20,9 @@ CASES = {"char-gpt": (6, 384, 6, 256, 12, 65), "gpt2-124m": (12, 768, 12, 64, 4,
 
 def python_with_torch(script):
     """An interpreter with PyTorch: this one or Debian's."""
+    check = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"  # importing it takes seconds
     for python in (sys.executable, "/usr/bin/python3"):
-        if subprocess.run([python, "-c", "import torch"], capture_output=True).returncode == 0:
+        if subprocess.run([python, "-c", check], capture_output=True).returncode == 0:
             return python
     sys.exit(f"{script}: neither this Python nor /usr/bin/python3 has torch; install python3-torch")
 

@@ -6,6 +6,7 @@ counts should be equal where a peer runs the same tokenizer; different counts ar
 """
 import argparse
 import contextlib
+import importlib.util
 import json
 import os
 import shutil
@@ -47,6 +48,11 @@ def install_npm():
             file.write(package_json)
         subprocess.run(["npm", "install", "--no-audit", "--no-fund", "--silent"], cwd=PEERS, check=True, stdout=sys.stderr)
     return True
+
+
+def has_python_library():
+    """Whether this Python has the Hugging Face library, which then replaces npm's."""
+    return importlib.util.find_spec("tokenizers") is not None
 
 
 def prepare(case):
@@ -104,6 +110,8 @@ def compare(args, case, text, threads, npm):
     for peer, name in CASES[case][1].items():
         if peer == "sentencepiece":
             commands[peer] = [f"{BUILD}/bench_tokenizer_sentencepiece", source, path, str(threads)]
+        elif peer == "hf" and not npm and has_python_library():
+            commands[peer] = [sys.executable, f"{HERE}/peers.py", peer, converted, path, str(threads)]
         elif npm:
             commands[peer] = ["node", f"{HERE}/peers.cjs", peer, converted if name == "json" else name, path, str(threads)]
     sides = [Side(name, command, threads) for name, command in commands.items() if shutil.which(command[0])]
@@ -111,7 +119,7 @@ def compare(args, case, text, threads, npm):
         if not shutil.which(command[0]):
             print(f"tokenize: {name} is not installed: skipped for {case}", file=sys.stderr)
     for i, side in enumerate(sides):
-        if side.name == "hf" and side.load is None:  # no binary for this machine: use the library in JavaScript
+        if side.name == "hf" and side.load is None and npm:  # no binary for this machine: use the library in JavaScript
             side.close()
             sides[i] = Side("hf-js", [a if a != "hf" else "hf-js" for a in commands["hf"]], threads)
     for turn in range(args.rounds + 1):  # the first warms up
@@ -156,13 +164,14 @@ def main():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--threads", default="1,2", help="a list (1,2)")
     p.add_argument("--texts", default="english,code,mixed")
+    p.add_argument("--no-npm", action="store_true", help="install nothing from npm: peers from Python and Debian only")
     p.add_argument("--cases", default=",".join([*CASES, *OTHER_CASES]), help="a list (%(default)s)")
     args = p.parse_args()
     unknown = [c for c in args.cases.split(",") if c not in CASES and c not in OTHER_CASES]
     if unknown:
         p.error(f"no case '{unknown[0]}'; there are {', '.join([*CASES, *OTHER_CASES])}")
-    npm = install_npm()
-    if not npm:
+    npm = not args.no_npm and install_npm()
+    if not npm and not args.no_npm:
         print("tokenize: npm is not installed: its peers are skipped", file=sys.stderr)
     for threads in (int(t) for t in args.threads.split(",")):
         for case in args.cases.split(","):

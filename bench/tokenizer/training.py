@@ -7,6 +7,7 @@ A separate program, because the measured peak of a process includes the memory t
 """
 import argparse
 import fcntl
+import importlib.util
 import os
 import pty
 import re
@@ -81,11 +82,16 @@ def compare(args, threads, npm):
         def train_makar(kind, vocab, pipeline, memory_mb):
             return [f"{BUILD}/makar", "tokenizer", "train", text, "-o", f"{folder}/makar", "--model-type", kind, "--vocab-size", str(vocab),
                     "--pipeline", pipeline, "--max-memory", f"{memory_mb}M", "--threads", str(threads), "--quiet"]
-        hf = ["node", f"{HERE}/peers.cjs", "train", f"{folder}/hf", text] if npm else None
-        rows = [("train bpe 8k", "hf", ("bpe", 8000, "byte-level", 64), hf, lambda c: timed_until(c, threads, 8000)),
-                ("train bpe 30k", "hf", ("bpe", 30000, "byte-level", 64), hf, lambda c: timed(c, threads)),
-                ("train bpe 8k", "spm_train", ("bpe", 8000, "byte-level", 64), spm_train("bpe", text, f"{folder}/spm", threads), lambda c: timed(c, threads)),
-                ("train unigram 8k", "spm_train", ("unigram", 8000, "metaspace", 512), spm_train("unigram", text, f"{folder}/spm", threads), lambda c: timed(c, threads))]
+        whole = lambda c: timed(c, threads)
+        hf = {8000: None, 30000: None}
+        if npm:
+            hf = {size: ["node", f"{HERE}/peers.cjs", "train", f"{folder}/hf", text] for size in hf}
+        elif importlib.util.find_spec("tokenizers"):
+            hf = {size: [sys.executable, f"{HERE}/peers.py", "train", f"{folder}/hf.json", text, str(size)] for size in hf}
+        rows = [("train bpe 8k", "hf", ("bpe", 8000, "byte-level", 64), hf[8000], (lambda c: timed_until(c, threads, 8000)) if npm else whole),
+                ("train bpe 30k", "hf", ("bpe", 30000, "byte-level", 64), hf[30000], whole),
+                ("train bpe 8k", "spm_train", ("bpe", 8000, "byte-level", 64), spm_train("bpe", text, f"{folder}/spm", threads), whole),
+                ("train unigram 8k", "spm_train", ("unigram", 8000, "metaspace", 512), spm_train("unigram", text, f"{folder}/spm", threads), whole)]
         for case, peer, options, train_peer, clock in rows:
             if not train_peer or not shutil.which(train_peer[0]):
                 print(f"tokenize: {peer} is not installed: {case} is skipped", file=sys.stderr)

@@ -23,10 +23,13 @@ void Progress::show(const std::string& name, uint64_t done, uint64_t total, cons
     if (open_) fmt::print(stderr, "\n");
     name_ = name, begin_ = now, open_ = false;
   }
+  const bool complete = total > 0 && done >= total;
+  if (!new_name && complete && complete_) return;  // shown already
+  complete_ = complete;
   // A terminal is redrawn ten times per second; a pipe gets one line every five seconds.
   if (!new_name &&
       now - last_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000)) &&
-      (done < total || total == 0))
+      !complete)
     return;
   last_ = now;
   if (total == 0) {
@@ -52,7 +55,8 @@ void Progress::show(const std::string& name, uint64_t done, uint64_t total, cons
   const auto filled = static_cast<size_t>(share * kBarWidth);
   fmt::print(stderr, "\r\033[K{:<8} [{}{}] {:3.0f}%{}{}{}", name, std::string(filled, '='),
              std::string(kBarWidth - filled, ' '), share * 100, note.empty() ? "" : " | ", note, eta);
-  open_ = true;
+  open_ = !complete;
+  if (complete) fmt::print(stderr, "\n");
 }
 
 }  // namespace makar

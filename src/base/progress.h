@@ -12,7 +12,7 @@ class Progress {
   explicit Progress(bool quiet = false);
   ~Progress();
   // Shows `done` of `total` under a name, or `done` alone when the total is unknown (0); `note` is appended.
-  // Cheap to call often.
+  // Cheap to call often. The line ends when all is done.
   void show(const std::string& name, uint64_t done, uint64_t total, const std::string& note = "");
 
  private:
@@ -20,7 +20,8 @@ class Progress {
   bool quiet_, terminal_;
   std::string name_;
   Clock::time_point begin_, last_;
-  bool open_ = false;  // a line is on the terminal
+  bool open_ = false;      // an unfinished line is on the terminal
+  bool complete_ = false;  // the last call under this name showed all
 };
 
 }  // namespace makar

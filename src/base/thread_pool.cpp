@@ -2,6 +2,8 @@
 // range is empty steals from the back of the others' ranges. So each thread reads contiguous memory and all
 // finish together. A region cannot end while a taken chunk is unfinished, so the body that a thread loads
 // after taking a chunk belongs to that chunk's region, however late the thread is.
+// On a machine with several NUMA nodes each worker stays on one node, so that the thread that wrote a part of
+// a buffer first, and so decided on which node its pages lie, also reads that part in later regions.
 #include "base/thread_pool.h"
 
 #include <algorithm>
@@ -13,6 +15,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/cores.h"
 
 namespace makar {
 namespace {
@@ -150,12 +154,15 @@ struct ThreadPool::State {
 };
 
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
-  if (threads <= 0) threads = static_cast<int>(std::thread::hardware_concurrency());
-  threads_ = std::max(1, threads);
-  state_->oversubscribed = threads_ > static_cast<int>(std::thread::hardware_concurrency());
+  const Cores& machine = cores();
+  threads_ = threads > 0 ? threads : machine.threads;
+  state_->oversubscribed = threads_ > machine.usable;
   state_->chunks = std::vector<Chunks>(static_cast<size_t>(threads_));
-  for (size_t i = 1; i < state_->chunks.size(); ++i)
-    state_->workers.emplace_back([s = state_.get(), i] { s->worker(i); });
+  for (int i = 1; i < threads_; ++i)
+    state_->workers.emplace_back([this, s = state_.get(), &machine, i] {
+      if (!machine.nodes.empty()) run_on(machine.node_of(i, threads_).cpus);
+      s->worker(static_cast<size_t>(i));
+    });
 }
 
 ThreadPool::~ThreadPool() {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
@@ -84,20 +85,26 @@ DemoRun::DemoRun(DemoSettings settings) : settings_(std::move(settings)) {
   executable_ = fs::read_symlink("/proc/self/exe", bad).string();
   if (bad) executable_ = "makar";
   name_ = name_of(executable_);
+  if (!isatty(STDOUT_FILENO))
+    setenv("COLUMNS", std::to_string(terminal_width()).c_str(), 0);  // for the commands
   struct sigaction action = {};
   action.sa_handler =
       remember_interrupt;  // Ctrl-C reaches the child, which saves its work; then the demo ends
   sigaction(SIGINT, &action, nullptr);
 }
 
-void DemoRun::say(const std::string& text) const {
+void DemoRun::say(const std::string& text, size_t indent) const {
   const size_t width = std::max<size_t>(20, std::min<size_t>(terminal_width(), 100));
   std::string line;
+  bool begins = true;
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
-    if (!line.empty() && line.size() + 1 + end - at >= width) fmt::print("{}\n", line), line.clear();
-    line += (line.empty() ? "" : " ") + text.substr(at, end - at);
-    at = end + 1;
+    if (!begins && line.size() + 1 + end - at >= width) {
+      fmt::print("{}\n", line);
+      line.assign(indent, ' '), begins = true;
+    }
+    line += (begins ? "" : " ") + text.substr(at, end - at);
+    at = end + 1, begins = false;
   }
   fmt::print("{}\n", line);
 }
@@ -185,7 +192,7 @@ void DemoRun::wait() {
 }
 
 void DemoRun::figure(const std::string& name, const std::string& value) {
-  fmt::print("=> {}: {}\n", name, value);
+  say(fmt::format("=> {}: {}", name, value), 3);
   figures_.push_back({name, value, last_});
 }
 

@@ -51,7 +51,8 @@ class DemoRun {
 
   // Prints a figure and keeps it, with the last command.
   void figure(const std::string& name, const std::string& value);
-  void say(const std::string& text) const;  // a paragraph, wrapped
+  // A paragraph, wrapped; lines after the first are indented.
+  void say(const std::string& text, size_t indent = 0) const;
   const std::string& last_command() const { return last_; }
   std::vector<DemoFigure> take_figures() { return std::move(figures_); }
   // "build/makar": what to type to run this program from here.

@@ -114,7 +114,9 @@ Status make_tokenizer(DemoRun& demo) {
       {"tokenizer", "encode", demo.path("tokenizer/tokenizer.json"), "--text", sentence, "--pieces"}, &pieces,
       false));
   MAKAR_TRY(const Json tokens, parse_json(pieces, "makar tokenizer encode"));
-  demo.say(dump(tokens, 0));
+  std::string line;
+  for (const Json& token : tokens) line += (line.empty() ? "" : " ") + token.get<std::string>();
+  demo.say(line);
   demo.say("Words that the stories use are one token, others several; Ġ is the space before a word.");
   if (!tokens.empty())
     demo.figure(
@@ -137,7 +139,7 @@ Status pretrain_base(DemoRun& demo) {
                   "--save-steps {} --logging-steps {} --seed 1 -o DIR/base --prompt",
                   demo.size(8, 4), demo.size(3000, 12), demo.size(40, 2), demo.size(750, 6),
                   demo.size(750, 6), demo.size(250, 4), demo.size(150, 6)));
-  words.push_back("One morning, ");
+  words.push_back("Anna");
   MAKAR_RETURN_IF_ERROR(demo.makar_threads(words));
   MAKAR_TRY(const RunFigures log, read_log(demo.path("base")));
   const size_t width = std::clamp<size_t>(terminal_width(), 30, 100) - 12;
@@ -230,7 +232,8 @@ const std::vector<DemoStage>& demo_stages() {
        demo_quantize},
       {"inside",
        "A look inside: where attention goes",
-       "Each row is a token, each column a token that it attends to; darker is more.",
+       "Each row is a token, each column a token that it attends to; darker is more. The last row looks for "
+       "the word that the answer begins with.",
        {},
        demo_look},
       {"retrieve",

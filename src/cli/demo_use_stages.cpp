@@ -91,6 +91,16 @@ bool asks_of_one_story(const Json& record, const std::vector<Json>& records) {
          }) == 1;
 }
 
+// The first line without the space that a continuation begins with.
+std::string first_line(const std::string& text) {
+  const size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+struct StoryQuestion {
+  std::string text, answer, file;  // the file of the story
+};
+
 }  // namespace
 
 Result<std::vector<Json>> read_records(const std::string& path) {
@@ -177,7 +187,7 @@ Status demo_quantize(DemoRun& demo) {
 Status demo_look(DemoRun& demo) {
   std::string out;
   MAKAR_RETURN_IF_ERROR(
-      demo.makar_threads({"inspect", demo.path("aligned"), "--attention",
+      demo.makar_threads({"inspect", demo.path("aligned"), "--layer", "0", "--head", "0", "--attention",
                           "Anna swept the floor. Ben dug a trench.\nWho dug a trench?\nAnswer:"},
                          &out));
   const std::string found = text_after(out, "strongest:");
@@ -186,32 +196,47 @@ Status demo_look(DemoRun& demo) {
 }
 
 Status demo_retrieve(DemoRun& demo) {
-  const std::string questions = demo.path("stories/questions.jsonl");
+  const std::string records_file = demo.path("stories/records.jsonl"), texts = demo.path("stories/texts");
   MAKAR_RETURN_IF_ERROR(
-      demo.makar({"data", "world", "--form", "questions", "-n", "50", "--seed", "6", "--events", "3",
-                  "--kinds", kDemoKinds, "--split", "test", "-o", questions}));
-  MAKAR_TRY(const auto records, read_records(questions));
-  MAKAR_RETURN_IF_ERROR(make_folder(demo.path("stories/texts")));
-  std::string question, answer, file;
-  size_t number = 0;
-  for (const Json& record : records) {
-    const std::string name = fmt::format("story-{:02}.txt", ++number);
-    MAKAR_RETURN_IF_ERROR(write_file(demo.path("stories/texts/" + name), record.value("context", "") + "\n"));
-    if (question.empty() && asks_of_one_story(record, records))
-      question = record.value("question", ""), answer = record.value("answer", ""), file = name;
+      demo.makar({"data", "world", "--form", "questions", "-n", "60", "--seed", "6", "--events", "3",
+                  "--kinds", kDemoKinds, "--split", "test", "-o", records_file}));
+  MAKAR_TRY(const auto records, read_records(records_file));
+  // A folder of stories, and the questions that one story alone answers as a test collection in BEIR's form.
+  std::string queries, judgements = "query-id\tcorpus-id\tscore\n";
+  std::vector<StoryQuestion> questions;
+  MAKAR_RETURN_IF_ERROR(make_folder(texts));
+  for (size_t i = 0; i < records.size(); ++i) {
+    const Json& record = records[i];
+    const std::string file = fmt::format("{}/story-{:02}.txt", texts, i + 1);
+    MAKAR_RETURN_IF_ERROR(write_file(file, record.value("context", "") + "\n"));
+    if (!asks_of_one_story(record, records)) continue;
+    questions.push_back({record.value("question", ""), record.value("answer", ""), file});
+    queries += dump({{"_id", std::to_string(i + 1)}, {"text", questions.back().text}}) + "\n";
+    judgements += fmt::format("{}\t{}\t1\n", i + 1, file);
   }
-  demo.say(fmt::format("{} stories are in {}, one per file.", number, demo.path("stories/texts")));
-  MAKAR_RETURN_IF_ERROR(
-      demo.makar({"index", "add", demo.path("stories.db"), demo.path("stories/texts"), "--chunk", "whole"}));
-  if (question.empty()) question = "Who dug a trench?", answer = "unknown";
+  if (questions.empty()) return error_at(records_file, "has no question that only one story answers");
+  MAKAR_RETURN_IF_ERROR(make_folder(demo.path("stories/qrels")));
+  MAKAR_RETURN_IF_ERROR(write_file(demo.path("stories/queries.jsonl"), queries));
+  MAKAR_RETURN_IF_ERROR(write_file(demo.path("stories/qrels/test.tsv"), judgements));
+  demo.say(fmt::format("{} stories are in {}, one per file; {} questions are about one of them alone.",
+                       records.size(), texts, questions.size()));
+  MAKAR_RETURN_IF_ERROR(demo.makar({"index", "add", demo.path("stories.db"), texts, "--chunk", "whole"}));
   std::string out;
+  MAKAR_RETURN_IF_ERROR(demo.makar(
+      {"search", demo.path("stories.db"), "--eval", demo.path("stories"), "--depth", "1", "--json"}, &out,
+      false));
+  MAKAR_TRY(const Json measured, parse_json(out, "makar search --eval"));
+  const auto count = static_cast<double>(questions.size());
+  demo.figure("the right story found first",
+              fmt::format("for {:.0f} of {:.0f} questions", measured.value("mrr@10", 0.0) * count, count));
+  const StoryQuestion& one = questions.front();
   MAKAR_RETURN_IF_ERROR(demo.makar_threads({"ask", demo.path("stories.db"), "-m", demo.path("aligned"), "-k",
-                                            "1", "-n", "16", "--stop", "\n", question},
+                                            "1", "-n", "16", "--stop", "\n", one.text},
                                            &out));
-  const std::string given = out.substr(0, out.find('\n'));
-  demo.figure("answer",
-              fmt::format("{} The expected answer is {} The source is {}{}.", given, answer, file,
-                          out.find(file) != out.npos ? ", which was found" : ", which was not found"));
+  demo.figure("answer from the stories",
+              fmt::format("{} Expected: {} Source: {}, {}", first_line(out), one.answer,
+                          one.file.substr(texts.size() + 1),
+                          out.find(one.file) != out.npos ? "the right one" : "which was not found"));
   return Done{};
 }
 
@@ -239,9 +264,10 @@ Status demo_serve(DemoRun& demo) {
   if (asked.ok()) {
     if (const auto answer = parse_json(out, "the server's answer");
         answer.ok() && answer->contains("choices"))
-      demo.figure("answer over HTTP", fmt::format("{} The expected answer is {}",
-                                                  (*answer)["choices"][0]["message"].value("content", ""),
-                                                  record.value("answer", "")));
+      demo.figure(
+          "answer over HTTP",
+          fmt::format("{} Expected: {}", first_line((*answer)["choices"][0]["message"].value("content", "")),
+                      record.value("answer", "")));
   } else if (!demo_interrupted()) {
     demo.say("The request needs the program curl, which is not installed; the server runs without it.");
     asked = Done{};

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "cli/inspect_attention.h"
+#include "cli/inspect_positions.h"
 #include "cli/model_options.h"
 #include "cli/model_path.h"
 #include "cli/run.h"
@@ -179,10 +180,11 @@ int run_inspect(const std::vector<std::string>& arguments) {
   int64_t context = 0;
   bool json = false;
   AttentionView view;
+  PositionView positions;
   Options options(
       "inspect",
-      "Show a model's structure, sizes and costs, without reading its weights; or the attention of one "
-      "head on a text.",
+      "Show a model's structure, sizes and costs, without reading its weights; the attention of one head on "
+      "a text; or how it tells positions apart.",
       "makar inspect MODEL");
   declare_model(options, model, "MODEL");
   options.group("Output");
@@ -197,6 +199,12 @@ int run_inspect(const std::vector<std::string>& arguments) {
               "the head of --attention, from 0; -1 for the one in which the last token attends most to a "
               "token other than itself and the first",
               "N");
+  options.group("Positions");
+  options.add("--positions", &positions.positions,
+              "show how the model tells this many positions apart: dot products and distances of every pair, "
+              "or the bias of --head (0)",
+              "N");
+  options.add("--svg", &positions.svg, "also write the pictures of --positions to this file", "FILE");
   declare_threads(options, view.threads);
   if (const auto code = parse_or_exit(options, arguments)) return *code;
   if (context < 0 || context > (int64_t{1} << 40))
@@ -205,6 +213,12 @@ int run_inspect(const std::vector<std::string>& arguments) {
     const Status printed = print_attention(resolve_model(model), view, json);
     return printed.ok() ? 0 : report(printed.error());
   }
+  if (options.given("--positions")) {
+    positions.head = std::max<int64_t>(0, view.head);
+    const Status printed = print_positions(resolve_model(model), positions, json);
+    return printed.ok() ? 0 : report(printed.error());
+  }
+  if (!positions.svg.empty()) return report(error_at("--svg", "needs --positions N")), 2;
   if (view.layer != -1 || view.head != -1)
     return report(error_at(view.layer != -1 ? "--layer" : "--head", "needs --attention TEXT")), 2;
   const auto inspection = inspect_model(resolve_model(model), {context});

@@ -6,8 +6,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
 
+#include "base/cores.h"
 #include "base/lost_pages.h"
 #include "base/quote.h"
 #include "cli/run.h"
@@ -177,8 +177,7 @@ TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
   TuningOptions out;
   if (!c.fine_tuning) return out;
   out.memory = c.tuning_memory << 20;
-  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  const int64_t threads = c.tuning_threads > 0 ? c.tuning_threads : std::max<int64_t>(1, cores / 2);
+  const int64_t threads = c.tuning_threads > 0 ? c.tuning_threads : std::max(1, cores().threads / 2);
   const auto base_of = [&registry](const Json& job) -> Result<std::string> {
     const std::string name = job["model"].get<std::string>();
     for (const ModelState& state : registry.list())
@@ -253,8 +252,8 @@ void print_welcome(const ServeCommand& c, const std::string& name, uint16_t port
                                       v6 ? "[" + c.http.host + "]" : c.http.host, port);
   const auto [route, body] = example_request(language);
   fmt::print(
-      "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C shuts down after the requests in flight; a "
-      "second Ctrl-C shuts down at once.\n",
+      "{} is served at {}\n\n  curl {}{}{} -d '{}'\n\nCtrl-C ends the server after the requests in "
+      "flight; a second one ends it at once.\n",
       name, url, url, route,
       c.keys.empty() && c.key_file.empty() ? "" : " -H \"Authorization: Bearer $MAKAR_API_KEY\"", body);
   std::fflush(stdout);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 
 #include "cli/run.h"
 #include "cli/train_run.h"
@@ -49,7 +50,7 @@ std::string step_line(const StepInfo& i, double peak, size_t width = 0) {
   }
 }
 
-// Progress of a run: a redrawn bar on a terminal, plain lines otherwise.
+// Progress of a run: a redrawn bar on a terminal; otherwise plain lines, limited only if COLUMNS is set.
 class Printer {
  public:
   Printer(bool quiet, int64_t every, double peak)
@@ -59,7 +60,7 @@ class Printer {
     if (i.seconds > 0) peak_ = std::max(peak_, i.flops / i.seconds);  // the measured peak may be too low
     if (!terminal_) {
       if (i.step % every_ == 0 || i.step == 1 || i.step == i.total)
-        fmt::print(stderr, "{}\n", step_line(i, peak_));
+        fmt::print(stderr, "{}\n", step_line(i, peak_, std::getenv("COLUMNS") ? columns_ : 0));
       return;
     }
     const auto now = std::chrono::steady_clock::now();

@@ -2,6 +2,8 @@
 // ones.
 #include "kernels/device.h"
 
+#include <algorithm>
+
 namespace makar {
 
 using namespace kernels;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ops/attention.h"
+#include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "ops/rope.h"
 

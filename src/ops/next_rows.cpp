@@ -12,8 +12,7 @@ int64_t* writable(const Context& ctx, const Tensor& t) {
 
 void choose_largest(Context& ctx, const Tensor& logits, const Tensor& chosen) {
   check(logits.rank() == 2 && chosen.count() == logits.dim(0), "choose_largest: one choice per row");
-  ctx.device.arg_max(
-      {ctx.f32(logits), DType::kF32, writable(ctx, chosen), logits.dim(0), logits.dim(1)});
+  ctx.device.arg_max({ctx.f32(logits), DType::kF32, writable(ctx, chosen), logits.dim(0), logits.dim(1)});
 }
 
 void advance_rows(Context& ctx, const Tensor& chosen, const Tensor& tokens, const Tensor& positions,

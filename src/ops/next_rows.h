@@ -1,5 +1,5 @@
-// The end of a decoding step: the next token of each row is chosen on the device and becomes the input of the next step.
-// Arrays are i64 in the device's memory.
+// The end of a decoding step: the next token of each row is chosen on the device and becomes the input of the
+// next step. Arrays are i64 in the device's memory.
 #pragma once
 #include <memory>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace makar::ops {
 
-// chosen [rows]: the first index of the largest logit [rows, vocabulary] in f32; -1 if no logit is the largest, or one is NaN
-// or +infinity.
+// chosen [rows]: the first index of the largest logit [rows, vocabulary] in f32; -1 if no logit is the
+// largest, or one is NaN or +infinity.
 void choose_largest(Context& ctx, const Tensor& logits, const Tensor& chosen);
 // The chosen tokens follow: tokens [rows], positions [rows], sequences (kernels::SequenceRows) [rows, 6].
 void advance_rows(Context& ctx, const Tensor& chosen, const Tensor& tokens, const Tensor& positions,

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""makar demo with --quick: the stages and their figures, what is printed in a pipe, resuming after a kill, --from, --list, the
+"""makar demo with --quick: the stages and their figures, what is printed in a pipe, resuming after Ctrl-C and after a kill in each stage, --from, --list, the
 report, the port, and refused options.
 
 usage: demo.py MAKAR
@@ -39,7 +39,7 @@ def whole(folder):
         check(f"--- {number}/10 " in done.stdout, f"the headline of stage {number}")
     for name, stage in state(folder).items():
         check(stage["figures"] and all(f["command"] and f["value"] for f in stage["figures"]), f"{name} ends with a figure: {stage}")
-    own = [line for line in done.stdout.splitlines() if re.match(r"(\$|---|   ? [^ ]|stage )", line)]
+    own = [line for line in done.stdout.splitlines() if re.match(r"(\$|---|=>|   ? [^ ]|stage )", line)]
     check(all(len(line) <= 80 for line in own), f"80 columns: {[line for line in own if len(line) > 80][:3]}")
     check("\033" not in done.stdout and "\r" not in done.stdout, "no control characters in a pipe")
     check("=> difference to the model before alignment:" in done.stdout, "the evaluation compares with the model before alignment")
@@ -51,11 +51,44 @@ def whole(folder):
     check(again.returncode == 0 and again.stdout.startswith("["), f"{command}: {again.stderr}")
 
 
-def resumes(folder, complete):
-    """Interrupted during pretraining, then killed later; the results have the same bytes."""
-    child = subprocess.Popen([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", str(folder)], stdout=subprocess.DEVNULL,
-                             stderr=subprocess.PIPE, text=True, start_new_session=True)
-    end = time.time() + 300
+def start(folder):
+    return subprocess.Popen([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", str(folder)], stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, start_new_session=True, env=dict(os.environ, COLUMNS="80"))
+
+
+def in_stage(child, number):
+    """Reads what the demo prints until the first command of a stage; false if it ends before."""
+    reached = False
+    for line in child.stdout:
+        reached = reached or line.startswith(f"--- {number}/10 ")
+        if reached and line.startswith("$ "):
+            return True
+    return False
+
+
+def ends(folder):
+    """The demo runs to its end; a command that a killed demo started may still be saving its state."""
+    end = time.time() + 120
+    done = demo(folder)
+    while time.time() < end and "wait for it" in done.stderr:
+        time.sleep(0.5)
+        done = demo(folder)
+    check(done.returncode == 0, f"the demo resumes: {done.stderr[-500:]}")
+    return done
+
+
+def same_results(folder, complete, how):
+    for name in ("text.jsonl", "chat.jsonl", "tokenizer/tokenizer.json", *(f"{n}/model.safetensors" for n in ("base", "chat", "aligned")), "world-q8_0.gguf"):
+        check((folder / name).read_bytes() == (complete / name).read_bytes(), f"{name} has different bytes after {how}")
+    names = lambda at: {name: [f["name"] for f in stage["figures"]] for name, stage in state(at).items()}  # noqa: E731
+    check(names(folder) == names(complete), f"the figures after {how}: {names(folder)}")
+
+
+def resumes_after_interrupt(folder, complete):
+    """Ctrl-C during pretraining."""
+    child = start(folder)
+    check(in_stage(child, 3), "the third stage")
+    end = time.time() + 60
     while time.time() < end and child.poll() is None and not (folder / "base/log.jsonl").exists():
         time.sleep(0.002)
     os.killpg(child.pid, signal.SIGINT)  # as a terminal does
@@ -63,20 +96,27 @@ def resumes(folder, complete):
     check(child.returncode == 130 and "the same command resumes" in errors, f"Ctrl-C: {child.returncode} {errors[-300:]}")
     done_before = list(state(folder))
     check(done_before == STAGES[:len(done_before)] and len(done_before) in (2, 3), f"stages before Ctrl-C: {done_before}")
-    child = subprocess.Popen([MAKAR, "demo", "--quick", "--no-serve", "-t", "1", "-o", str(folder)], stdout=subprocess.DEVNULL,
-                             stderr=subprocess.DEVNULL)
-    while time.time() < end and child.poll() is None and not (folder / "aligned/log.jsonl").exists():
-        time.sleep(0.002)
-    child.send_signal(signal.SIGKILL)
-    child.wait()
-    done = demo(folder)
-    while time.time() < end and "wait for it" in done.stderr:  # a command that the killed demo started is still saving its state
-        time.sleep(1)
-        done = demo(folder)
-    check(done.returncode == 0 and "1/10 data: already done" in done.stdout, f"after a kill: {done.stderr[-500:]}")
-    for name in ("base", "chat", "aligned"):
-        same = (folder / name / "model.safetensors").read_bytes() == (complete / name / "model.safetensors").read_bytes()
-        check(same, f"{name} has different bytes after an interruption")
+    check("1/10 data: already done" in ends(folder).stdout, "finished stages do not run again")
+    same_results(folder, complete, "Ctrl-C")
+
+
+def resumes_after_kills(folder, complete):
+    """Killed once in each stage, a different part of a second after its first command."""
+    for number in range(1, len(STAGES) + 1):
+        end, reached = time.time() + 120, False
+        while not reached and time.time() < end:  # a command of the killed demo may still be saving its state
+            child = start(folder)
+            reached = in_stage(child, number)
+            if reached:
+                time.sleep(0.07 * number)
+            child.kill()
+            errors = child.communicate()[1]
+            if not reached:
+                check("wait for it" in errors, f"stage {number} after a kill: {errors[-300:]}")
+                time.sleep(0.3)
+        check(reached, f"stage {number} ({STAGES[number - 1]}) begins")
+    ends(folder)
+    same_results(folder, complete, "a kill in each stage")
 
 
 def options(root, folder):
@@ -105,6 +145,7 @@ with tempfile.TemporaryDirectory() as scratch:
     root = pathlib.Path(scratch)
     whole(root / "demo")
     if not failures:
-        resumes(root / "stopped", root / "demo")
+        resumes_after_interrupt(root / "stopped", root / "demo")
+        resumes_after_kills(root / "killed", root / "demo")
         options(root, root / "demo")
 sys.exit("\n".join(failures) if failures else 0)

@@ -2,7 +2,7 @@
 """The documentation as a new user follows it: every command of README.md and docs/ that needs only the repository runs, in
 order, in a fresh copy of it; the example of every --help uses options that exist.
 
-The commands that begin with build/makar are run. Files below /tmp go to a folder of the test.
+The commands that begin with build/makar, and the examples in Python, are run. Files below /tmp go to a folder of the test.
 
 usage: newcomer.py MAKAR
 """
@@ -39,7 +39,7 @@ def commands_of(document):
     text = document.read_text()
     for block in re.findall(r"^```sh\n(.*?)^```", text, re.M | re.S):
         for line in block.replace("\\\n", " ").splitlines():
-            if re.search(r"(^|\| *)build/makar ", line):
+            if re.search(r"(^|\| *|&& *)(build/makar|python3 examples/inside.py) ", line):
                 yield line.strip()
 
 

@@ -2,7 +2,9 @@
 // of rows: on the CPU, the fence device and a GPU if there is one.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <limits>
 
 #include "base/rng.h"
 #include "kernels/device.h"

@@ -32,7 +32,10 @@ struct TotalLoss {  // y[0] = sum of losses in double, in order, divided by `div
   int64_t n;
   double divisor;
 };
-struct KlTarget {  // p = exp(log_p); y[0] = (sum of p * log_p in double, in order, as f32) / rows
+// p = exp(log_p); y[0] = (sum of p * log_p in double, as f32) / rows. The sum: chunks of kSumChunk, in each
+// chunk kKlLanes lanes (i % kKlLanes) in order, then lanes and chunks in order.
+constexpr int kKlLanes = 32;
+struct KlTarget {
   const float* log_p;
   float *p, *y;
   int64_t n;

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/cores.h"
 #include "kernels/cpu/tasks.h"
 
 namespace makar::kernels {
@@ -320,6 +321,7 @@ PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, i
   packed.table_ = &table;
   packed.data_ = Tensor::empty({panels, k, table.nr}, b.type, memory);
   std::byte* panels_at = packed.data_.address();
+  if (memory.is_host()) place_parts(panels_at, packed.data_.bytes(), pool.threads());
   packed.n_ = n, packed.k_ = k;
   const int64_t tasks = ceil_div(panels, kPackColumnPanels);
   std::atomic<bool> finite = b.type == DType::kF16;

@@ -1,4 +1,5 @@
 // Softmax and losses.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -65,11 +66,22 @@ void CpuDevice::total_loss(const TotalLoss& a) {
 }
 
 void CpuDevice::kl_target(const KlTarget& a) {
+  const int64_t chunks = ceil_div(a.n, kSumChunk);
+  std::vector<double> parts(static_cast<size_t>(chunks));
+  pool_->for_ranges(chunks, 4, [&](int64_t begin, int64_t end) {
+    for (int64_t c = begin; c < end; ++c) {
+      const int64_t from = c * kSumChunk, n = std::min(kSumChunk, a.n - from);
+      const float* log_p = a.log_p + from;
+      float* p = a.p + from;
+      cpu().activation[static_cast<int>(Activation::kExp)].forward(log_p, p, n);
+      double lanes[kKlLanes] = {};
+      for (int64_t i = 0; i < n; ++i)
+        if (p[i] > 0.0f) lanes[i % kKlLanes] += static_cast<double>(p[i]) * log_p[i];
+      for (const double lane : lanes) parts[static_cast<size_t>(c)] += lane;
+    }
+  });
   double entropy = 0;
-  cpu().activation[static_cast<int>(Activation::kExp)].forward(a.log_p, a.p, a.n);
-  for (int64_t i = 0; i < a.n; ++i) {
-    if (a.p[i] > 0.0f) entropy += static_cast<double>(a.p[i]) * a.log_p[i];
-  }
+  for (const double part : parts) entropy += part;
   a.y[0] = static_cast<float>(entropy) / a.rows;
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/cores.h"
 #include "kernels/cpu/quant.h"
 #include "kernels/cpu/quant_form.h"
 #include "kernels/cpu/quant_split.h"
@@ -188,6 +189,7 @@ QuantMatrix QuantMatrix::pack(ThreadPool& pool, DType type, const void* blocks, 
   m.n_ = n, m.k_ = k, m.blocks_ = blocks_for(f, k);
   m.panel_bytes_ = m.blocks_ / blocks_of(f) * group_bytes(f, table.quant_cols);
   m.data_ = Tensor::empty({ceil_div(n, table.quant_cols), m.panel_bytes_}, DType::kU8, memory);
+  if (memory.is_host()) place_parts(m.data_.address(), m.data_.bytes(), pool.threads());
   const auto* from = static_cast<const std::byte*>(blocks);
   if (table.quant_cols == 4)
     Packer<4>{type, f, from, n, k}.panels(pool, m.blocks_, m.data_.address());

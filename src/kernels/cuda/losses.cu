@@ -112,12 +112,32 @@ void CudaDevice::total_loss(const TotalLoss& a) {
   cuda_check(cudaGetLastError(), "total_loss");
 }
 
+namespace {
+
+__global__ void entropy_of_chunks(KlTarget a, double* parts) {  // a warp per chunk, a thread per lane
+  const int64_t from = blockIdx.x * kSumChunk, end = a.n - from < kSumChunk ? a.n : from + kSumChunk;
+  double lane = 0;
+  for (int64_t i = from + threadIdx.x; i < end; i += kKlLanes) {
+    const float log_p = a.log_p[i], p = exp_of(log_p);
+    a.p[i] = p;
+    if (p > 0.0f) lane += static_cast<double>(p) * log_p;
+  }
+  double total = 0;
+  for (int i = 0; i < kKlLanes; ++i) total += __shfl_sync(0xffffffffu, lane, i);
+  if (threadIdx.x == 0) parts[blockIdx.x] = total;
+}
+
+}  // namespace
+
 void CudaDevice::kl_target(const KlTarget& a) {
-  each(stream_, a.n, [=] __device__(int64_t i) { a.p[i] = exp_of(a.log_p[i]); });
+  const int64_t chunks = (a.n + kSumChunk - 1) / kSumChunk;
+  const CudaScratch<double> scratch(memory_, chunks);
+  double* parts = scratch.data();
+  if (chunks > 0) entropy_of_chunks<<<static_cast<unsigned>(chunks), kKlLanes, 0, stream_>>>(a, parts);
+  cuda_check(cudaGetLastError(), "kl_target");
   once(stream_, [=] __device__() {
     double entropy = 0;
-    for (int64_t i = 0; i < a.n; ++i)
-      if (a.p[i] > 0.0f) entropy += static_cast<double>(a.p[i]) * a.log_p[i];
+    for (int64_t c = 0; c < chunks; ++c) entropy += parts[c];
     a.y[0] = static_cast<float>(entropy) / a.rows;
   });
 }

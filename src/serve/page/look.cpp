@@ -2,8 +2,8 @@
 
 #include <cmath>
 #include <numeric>
-#include <thread>
 
+#include "base/cores.h"
 #include "infer/logprobs.h"
 #include "text/base64.h"
 
@@ -252,8 +252,7 @@ bool LookRunner::post(WorkItem work, LookRequest request, const ServedModel& mod
     if (loop && !loop->device().memory().is_host()) {
       turn.emplace(loop->turns());
     } else if (!device_) {
-      const int cores = static_cast<int>(std::thread::hardware_concurrency());
-      device_ = std::make_unique<CpuDevice>(std::max(cores / 2, 1));
+      device_ = std::make_unique<CpuDevice>(std::max(cores().threads / 2, 1));
     }
     WorkBudget budget(WorkBudget::kUnlimited, WorkBudget::Clock::time_point::max(), cancelled);
     auto result = [&]() -> Result<Json> {
