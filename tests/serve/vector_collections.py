@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A collection as a model of /v1/chat/completions: sources, groundedness, streams, budgets, other routes, changes of the index.
 
-usage: collections.py MAKAR
+usage: vector_collections.py MAKAR
 """
 import json
 import pathlib
