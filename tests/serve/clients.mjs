@@ -1,6 +1,7 @@
 // Real clients against a running server: node clients.mjs URL MODEL CLASSIFIER SENSIBLE. No client is patched.
 // SENSIBLE is 1 for a trained model and 0 for random weights; with 0, only checks that hold for any model run.
 import assert from 'node:assert/strict';
+import { File } from 'node:buffer';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import Anthropic from '@anthropic-ai/sdk';
 import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai';
@@ -10,6 +11,7 @@ import OpenAI, { toFile } from 'openai';
 import { zodResponseFormat, zodTextFormat } from 'openai/helpers/zod';
 import { z } from 'zod/v3';
 
+globalThis.File ??= File;  // not a global in Node.js 18 (Debian 12)
 const [url, model, classifier, sensibleFlag] = process.argv.slice(2);
 const sensible = sensibleFlag === '1';
 const question = sensible ? 'What is the capital of France?' : 'Hello';

@@ -4,7 +4,7 @@
 usage: page.py MAKAR install    install the npm packages and check the types of the page
        page.py MAKAR NAME       run NAME.mjs of this folder
 
-Skipped (exit code 77) without node, npm or chromium, or if the packages cannot be downloaded.
+Skipped (exit code 77) without node 20, npm or chromium, or if the packages cannot be downloaded.
 """
 import json
 import pathlib
@@ -156,6 +156,10 @@ def main():
         return SKIPPED
     if sys.argv[2] == "install":
         return install()
+    node = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout
+    if int(node.lstrip("v").split(".")[0]) < 20:
+        print("skipped: the driver of the browser needs Node.js 20, this is", node.strip())
+        return SKIPPED
     if not (HERE / "node_modules/playwright-core").is_dir():
         print("skipped: the npm packages are missing; run page.py MAKAR install first")
         return SKIPPED
