@@ -32,7 +32,7 @@ configure: packages
 build: configure
 	@[ -x build/makar ] || echo "makar: the first build compiles the whole program: about" \
 		"$$(((17 + $(JOBS) - 1) / $(JOBS))) minutes with $(JOBS) jobs"
-	@echo 'makar: building the program and libmakar.so with $(JOBS) jobs; [done/all] is files'
+	@echo 'makar: building the program and libmakar.so with $(JOBS) jobs; [files done/all]'
 	@cmake --build build -j $(JOBS) --target makar makar_shared
 
 test: configure

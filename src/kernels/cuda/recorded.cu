@@ -14,7 +14,7 @@ class Graph : public RecordedWork {
   Graph(cudaStream_t stream, CudaMemory& memory, std::vector<std::byte*> blocks, cudaGraphExec_t graph)
       : stream_(stream), memory_(memory), blocks_(std::move(blocks)), graph_(graph) {}
   ~Graph() override {
-    cudaStreamSynchronize(stream_);  // a graph that runs keeps its resources
+    cudaStreamSynchronize(stream_);  // the graph may still run
     cudaGraphExecDestroy(graph_);
     memory_.release(blocks_);
   }
@@ -55,7 +55,7 @@ bool CudaDevice::records_work() const {
 }
 
 std::unique_ptr<RecordedWork> CudaDevice::record(std::function<void()> work) {
-  finish();  // constants are copied beside this stream, to blocks that earlier kernels may still use
+  finish();  // constants are copied in another stream, to blocks that queued kernels may still use
   memory_.begin_recording();
   cudaGraph_t graph = nullptr;
   cudaGraphExec_t executable = nullptr;

@@ -10,7 +10,7 @@ constexpr int kDepth = 256, kHalf = kDepth / 2;       // k per stage, and per se
 constexpr int kPitch = kDepth * 2 + 16;               // bytes between rows of a stage: eight rows are in different banks
 constexpr int kWarps = 4, kMaxComputing = 4;          // all warps write A; more would leave no registers to the next kernel
 constexpr int kMaxStages = 12, kBarrierBytes = 1024;
-constexpr int kRingBytes = 100 * 1024;                // of all warps: the next kernel's ring fits beside it
+constexpr int kRingBytes = 100 * 1024;                // of all warps; the rest is for the next kernel's ring
 constexpr int kMaxShared = 227 * 1024;
 static_assert(8 * kMaxComputing * kMaxStages <= kBarrierBytes);
 
