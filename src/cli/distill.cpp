@@ -51,6 +51,9 @@ void declare(Options& o, Distill& s) {
         "which layers are compared, STUDENT:TEACHER,...; 0 is the embedding; evenly spread if not set",
         "MAP");
   o.add("--sequence-len", &s.sequence_len, "maximum tokens per window of text or per conversation", "N");
+  o.add("--sample-packing", &s.sample_packing,
+        "pack conversations into examples of up to sequence_len tokens; attention does not cross "
+        "conversations");
   o.group("Answers");
   o.add("--answers", &s.answers,
         "answers to train on: data: those of the data; teacher: sampled by the teacher before training "
@@ -119,6 +122,8 @@ Status check_options(Distill& s, const Options& options) {
   MAKAR_RETURN_IF_ERROR(
       check_effect("--system-prompt", "system_prompt", s.answers == "teacher", "--answers teacher"));
   MAKAR_RETURN_IF_ERROR(check_effect("--temp", "temp", s.answers != "data", "--answers teacher or student"));
+  if (s.sample_packing && s.answers == "student" && s.student_share == 1)
+    return error_at("sample_packing", "has no effect on answers of the student; remove it");
   if (s.attention_weight > 0 && s.common.loop.gradient_checkpointing)
     return error_at("attention_weight", "cannot be combined with gradient_checkpointing; remove one of them");
   s.sampled.seed = static_cast<uint64_t>(s.common.loop.seed);
@@ -154,10 +159,9 @@ Result<std::unique_ptr<Task>> text_task(Distill& s, DistillModels& m, ThreadPool
       new DenoiseTask(m.student(), std::move(data.train), std::move(data.validation), o, special, noise));
 }
 
-std::unique_ptr<Task> conversation_task(const Distill& s, Model& student, ConversationStores data) {
-  return std::make_unique<ConversationTask>(student, std::move(data.train), std::move(data.validation),
-                                            s.common.loop.micro_batch_size,
-                                            static_cast<uint64_t>(s.common.loop.seed), 0.0f);
+std::unique_ptr<Task> answer_task(const Distill& s, Model& student, ConversationStores data, Json& identity) {
+  return conversation_task(s.common, student, std::move(data), s.sample_packing ? s.sequence_len : 0,
+                           identity);
 }
 
 Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device& device,
@@ -182,7 +186,7 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
                                     s.common.loop.output_dir + "/data/sampled", Json(s.teacher),
                                     [&](size_t done, size_t all) { progress.show("sampling", done, all); }},
                                    prompts, identity));
-    return conversation_task(s, m.student(), std::move(data));
+    return answer_task(s, m.student(), std::move(data), identity);
   }
   std::unique_ptr<Task> data;
   if (s.student_share < 1) {
@@ -190,7 +194,7 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
     MAKAR_TRY(ConversationStores stores,
               open_conversations(datasets, encoder, spec.vocab, conversation_identity));
     identity["conversations"] = conversation_identity;
-    data = conversation_task(s, m.student(), std::move(stores));
+    data = answer_task(s, m.student(), std::move(stores), identity);
   }
   return std::unique_ptr<Task>(new StudentAnswersTask(m.student(), std::move(prompts), std::move(data),
                                                       s.student_share, s.common.loop.micro_batch_size,
@@ -205,6 +209,9 @@ Result<std::unique_ptr<Task>> data_task(Distill& s, DistillModels& m, Device& de
     return error_of(Error::Kind::kUnsupported, "answers", "a {} does not answer prompts; use --answers data",
                     spec.architecture);
   MAKAR_TRY(const bool conversations, has_conversations(s));
+  if (s.sample_packing && s.answers == "data" && (!causal || !conversations))
+    return error_of(Error::Kind::kUnsupported, "sample_packing",
+                    "packs conversations for models that answer prompts; remove it");
   if (s.answers == "data" && spec.encoder && spec.decoder && conversations) {
     MAKAR_TRY(PairData data, open_pairs(dataset_options(s.common), m.text().tokenizer(),
                                         spec.eos.empty() ? 0 : spec.eos[0], s.sequence_len, identity));
@@ -217,7 +224,7 @@ Result<std::unique_ptr<Task>> data_task(Distill& s, DistillModels& m, Device& de
   if (s.answers != "data") return sampled_task(s, m, device, encoder, identity);
   MAKAR_TRY(ConversationStores data,
             open_conversations(dataset_options(s.common), encoder, spec.vocab, identity));
-  return conversation_task(s, m.student(), std::move(data));
+  return answer_task(s, m.student(), std::move(data), identity);
 }
 
 Result<DistillOptions> objective(const Distill& s, const DistillModels& m) {

@@ -7,7 +7,6 @@
 #include "base/file.h"
 #include "models/source.h"
 #include "quant/in_memory.h"
-#include "train/conversation.h"
 #include "train/token_roles.h"
 
 namespace makar {
@@ -152,6 +151,20 @@ Result<ChatTemplate> find_template(FineTuneOptions& s, const LanguageModel& lang
       "the model has no chat template: '### Instruction' and '### Response' are used, and saved with it");
   s.saved_template = ConversationEncoder::plain_template(end);
   return ChatTemplate::parse(s.saved_template, "built-in template");
+}
+
+std::unique_ptr<Task> conversation_task(const TrainCommon& common, Model& model, ConversationStores data,
+                                        int64_t pack_length, Json& identity) {
+  const int64_t conversations = data.train.documents();
+  auto task = std::make_unique<ConversationTask>(
+      model, std::move(data.train), std::move(data.validation), common.loop.micro_batch_size,
+      static_cast<uint64_t>(common.loop.seed), static_cast<float>(common.loop.label_smoothing), pack_length);
+  if (pack_length > 0) {
+    identity["sample_packing"] = pack_length;
+    say(common, fmt::format("sample packing: {} conversations in {} packs of up to {} tokens", conversations,
+                            task->packs(), pack_length));
+  }
+  return task;
 }
 
 Json tokenizer_config(const std::string& base_model, const Tokenizer& tokenizer) {

@@ -214,6 +214,8 @@ int run_inspect(const std::vector<std::string>& arguments) {
     return printed.ok() ? 0 : report(printed.error());
   }
   if (options.given("--positions")) {
+    if (view.layer != -1)
+      return report(error_at("--layer", "needs --attention TEXT; --positions shows all layers")), 2;
     positions.head = std::max<int64_t>(0, view.head);
     const Status printed = print_positions(resolve_model(model), positions, json);
     return printed.ok() ? 0 : report(printed.error());

@@ -109,16 +109,7 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   MAKAR_TRY(ChatTemplate chat, find_template(s, language));
   const ConversationEncoder encoder(tokenizer, std::move(chat), {s.sequence_len, s.train_on_inputs});
   MAKAR_TRY(auto data, open_conversations(datasets, encoder, spec.vocab, identity));
-  const int64_t conversations = data.train.documents();
-  auto task =
-      std::make_unique<ConversationTask>(model, std::move(data.train), std::move(data.validation), batch,
-                                         seed, smoothing, s.sample_packing ? s.sequence_len : 0);
-  if (s.sample_packing) {
-    identity["sample_packing"] = s.sequence_len;
-    say(s.common, fmt::format("sample packing: {} conversations in {} packs of up to {} tokens",
-                              conversations, task->packs(), s.sequence_len));
-  }
-  return std::unique_ptr<Task>(std::move(task));
+  return conversation_task(s.common, model, std::move(data), s.sample_packing ? s.sequence_len : 0, identity);
 }
 
 int train(Sft& s, const std::string& command) {

@@ -68,8 +68,21 @@ def answers(folder, teacher, chats, common):
     check(kinds == {0, 4}, f"half of the steps use the data: {kinds}")
 
 
+def packing(folder, teacher, common):
+    """--sample-packing: the same tokens of an epoch in fewer steps."""
+    chats, runs = folder / "short.jsonl", {}
+    chats.write_text("".join(json.dumps({"messages": [{"role": "user", "content": f"How old is Anna? {i}"}, {"role": "assistant", "content": "two " * (1 + i % 5)}]}) + "\n"
+                             for i in range(60)))
+    for name, more in (("single", []), ("packed", ["--sample-packing"])):
+        good("distill", "--teacher", teacher, "--student-layers", 2, "-d", chats, *common[2:], "--val-set-size", 0, "--num-epochs", 1, "--micro-batch-size", 1,
+             *more, "-o", folder / f"pack-{name}")
+        runs[name] = [s["tokens"] for s in steps(folder / f"pack-{name}")]
+    check(len(runs["packed"]) <= 50 and len(runs["single"]) == 60, f"steps: {len(runs['packed'])} and {len(runs['single'])}")
+    check(sum(runs["packed"]) == sum(runs["single"]), f"tokens: {sum(runs['packed'])} and {sum(runs['single'])}")
+
+
 def resumes(folder, teacher, chats, common):
-    for extra in (["--hidden-weight", 1], ["--answers", "student", "--student-share", 0.7, "--max-completion-length", 8]):
+    for extra in (["--hidden-weight", 1], ["--hidden-weight", 1, "--sample-packing"], ["--answers", "student", "--student-share", 0.7, "--max-completion-length", 8]):
         words = ["distill", "--teacher", teacher, "--student-layers", 2, "-d", chats, *common, "--val-set-size", 0, "--max-steps", 14, "--save-steps", 3,
                  *extra]
         whole, out = folder / f"whole-{len(extra)}", folder / f"killed-{len(extra)}"
@@ -93,6 +106,8 @@ def refusals(folder, teacher, text, common):
     refused("1:2,2:4", *words, *layers, "--hidden-weight", 1, "--layer-map", "1-1")
     refused("expected 0 to 1", *words, *layers, "--alpha", 2)
     refused("has no effect", *words, *layers, "--student-share", 0.5)
+    refused("packs conversations", *words, *layers, "--sample-packing")
+    refused("has no effect", *words, *layers, "--sample-packing", "--answers", "student")
     refused("--bf16", *words, *layers, "--bf16")
     refused("a vocabulary of 400", *words, "--student", GOLDEN / "models/llama")
 
@@ -109,6 +124,7 @@ def main():
         learns(folder, teacher, text, common)
         new_student(folder, teacher, text, common)
         answers(folder, teacher, chats, common)
+        packing(folder, teacher, common)
         resumes(folder, teacher, chats, common)
         refusals(folder, teacher, text, common)
     print("distill: " + ("ok" if not failures else f"{len(failures)} failures"))

@@ -61,6 +61,8 @@ def check_names(root, model):
     for arguments in (["inspect", model], ["inspect", "-m", model], ["inspect", "--model", model]):
         code, out, err = run(*arguments)
         check(code == 0 and "LlamaForCausalLM" in out, f"{arguments}: {err}")
+    code, _, err = run("inspect", model, "--positions", "5", "--layer", "1")
+    check(code == 2 and "--layer: needs --attention" in err, f"--layer with --positions: {err}")
     for i, arguments in enumerate((["-m", GOLDEN, root / "q0.gguf"], [GOLDEN, root / "q1.gguf"],
                                    [root / "q2.gguf", "-m", GOLDEN], [GOLDEN, "-o", root / "q3.gguf"])):
         code, _, err = run("quantize", *arguments, "--type", "q8_0")
