@@ -120,8 +120,8 @@ std::vector<Hnsw::Candidate> Hnsw::search_level(const VectorRows::Query& query, 
   return best;
 }
 
-std::vector<uint32_t> Hnsw::select(const std::vector<Candidate>& candidates, size_t limit) const {
-  std::vector<uint32_t> out;
+std::vector<uint32_t> Hnsw::select(const std::vector<Candidate>& candidates, size_t limit,
+                                   std::vector<uint32_t> out) const {
   for (const Candidate& c : candidates) {
     if (out.size() >= limit) break;
     const bool near = std::all_of(
@@ -190,12 +190,14 @@ void Hnsw::repair(int at, const std::vector<uint8_t>& removed, std::vector<uint3
     if (level(node) < at) continue;
     const auto old = neighbours(node, at);
     if (std::none_of(old.begin(), old.end(), [&](uint32_t n) { return removed[n]; })) continue;
+    // Links to remaining nodes stay; nodes reached through removed ones take the free places.
+    std::vector<uint32_t> kept, open;
+    for (const uint32_t n : old) (removed[n] ? open : kept).push_back(n);
     std::set<uint32_t> reached, crossed;
-    std::vector<uint32_t> open(old.begin(), old.end());
     for (size_t i = 0; i < open.size() && reached.size() < kMaxReached; ++i) {
       if (open[i] == node) continue;
       if (!removed[open[i]]) {
-        reached.insert(open[i]);
+        if (std::find(kept.begin(), kept.end(), open[i]) == kept.end()) reached.insert(open[i]);
       } else if (crossed.insert(open[i]).second) {
         for (const uint32_t next : neighbours(open[i], at)) {
           open.push_back(next);
@@ -206,7 +208,7 @@ void Hnsw::repair(int at, const std::vector<uint8_t>& removed, std::vector<uint3
     std::vector<Candidate> candidates;
     for (const uint32_t n : reached) candidates.push_back({rows_.between(node, n), n});
     std::sort(candidates.begin(), candidates.end());
-    set_neighbours(node, at, select(candidates, max_links(at)));
+    set_neighbours(node, at, select(candidates, max_links(at), std::move(kept)));
   }
   for (const auto& [label, node] : nodes_)
     if (level(node) >= at)

@@ -79,8 +79,10 @@ class Hnsw {
   // The `ef` nearest candidates on a level, ascending.
   std::vector<Candidate> search_level(const VectorRows::Query& query, Candidate from, size_t ef, int level,
                                       const std::function<bool(int64_t)>* allowed) const;
-  // A subset of the candidates (ascending) that are nearer to the node than to each other.
-  std::vector<uint32_t> select(const std::vector<Candidate>& candidates, size_t max) const;
+  // `chosen` and, up to `max`, candidates (ascending) that are nearer to the node than to all others in the
+  // result.
+  std::vector<uint32_t> select(const std::vector<Candidate>& candidates, size_t max,
+                               std::vector<uint32_t> chosen = {}) const;
   void connect(uint32_t node, int level, const std::vector<Candidate>& candidates);
   void link(uint32_t from, uint32_t to, int level);
   void insert(uint32_t node, const VectorRows::Query& query);

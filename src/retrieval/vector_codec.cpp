@@ -15,33 +15,39 @@ namespace {
 #define MAKAR_TARGET_CLONES
 #endif
 
+// Vectors of the language instead of loops over arrays, which clang 14 turns into shuffles.
 constexpr int kLanes = 16;
+using Lanes = float __attribute__((vector_size(kLanes * sizeof(float))));
 
-float sum_lanes(const float (&lanes)[kLanes]) {
+#define MAKAR_INLINE __attribute__((always_inline)) inline
+
+MAKAR_INLINE void load(const float* from, Lanes& to) { std::memcpy(&to, from, sizeof to); }
+// The last `count` values, then zeros.
+MAKAR_INLINE void load_tail(const float* from, int64_t count, Lanes& to) {
+  to = Lanes{};
+  std::memcpy(&to, from, static_cast<size_t>(count) * sizeof(float));
+}
+
+MAKAR_INLINE float sum_lanes(const Lanes& lanes) {
   float s[kLanes / 2];
   for (int i = 0; i < 8; ++i) s[i] = lanes[i] + lanes[i + 8];
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
 MAKAR_TARGET_CLONES float dot_f32(const float* a, const float* b, int64_t width) {
-  float lanes[kLanes] = {};
+  Lanes sum{}, x, y;
   int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) lanes[j] += a[i + j] * b[i + j];
-  for (int j = 0; i < width; ++i, ++j) lanes[j] += a[i] * b[i];
-  return sum_lanes(lanes);
+  for (; i + kLanes <= width; i += kLanes) load(a + i, x), load(b + i, y), sum += x * y;
+  if (i < width) load_tail(a + i, width - i, x), load_tail(b + i, width - i, y), sum += x * y;
+  return sum_lanes(sum);
 }
 
 MAKAR_TARGET_CLONES float distance_f32(const float* a, const float* b, int64_t width) {
-  float lanes[kLanes] = {};
+  Lanes sum{}, x, y;
   int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes)
-    for (int j = 0; j < kLanes; ++j) {
-      const float d = a[i + j] - b[i + j];
-      lanes[j] += d * d;
-    }
-  for (int j = 0; i < width; ++i, ++j) lanes[j] += (a[i] - b[i]) * (a[i] - b[i]);
-  return sum_lanes(lanes);
+  for (; i + kLanes <= width; i += kLanes) load(a + i, x), load(b + i, y), x -= y, sum += x * x;
+  if (i < width) load_tail(a + i, width - i, x), load_tail(b + i, width - i, y), x -= y, sum += x * x;
+  return sum_lanes(sum);
 }
 
 MAKAR_TARGET_CLONES int32_t dot_int8(const int8_t* a, const int8_t* b, int64_t width) {

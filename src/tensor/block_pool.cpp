@@ -93,8 +93,10 @@ void BlockPool::deallocate(std::byte* block, size_t bytes) {
   used_ -= block_size;
   free_.emplace(block_size, block);
   free_bytes_ += block_size;
-  // The default limit is half of the peak plus 64 MiB.
-  shrink(limit_ > 0 ? limit_ - std::min(limit_, used_) : peak_ / 2 + (size_t{64} << 20));
+  // By default, unused blocks may fill the peak of use, since a training step frees all that it used and the
+  // next one needs it again, and half of the peak in any case; and 64 MiB more.
+  const size_t unused = std::max(peak_ / 2, peak_ - used_) + (size_t{64} << 20);
+  shrink(limit_ > 0 ? limit_ - std::min(limit_, used_) : unused);
 }
 
 void BlockPool::shrink(size_t max) {

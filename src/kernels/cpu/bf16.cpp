@@ -1,8 +1,10 @@
-// Kernels on bf16 activations as compositions: widen to f32, run the f32 kernel, round. Products are in
+// Kernels on bf16 activations as compositions: widen to f32, run the f32 kernel, round; elementwise ones and
+// norms a block or a row at a time, so that the f32 values stay in the cache. Products are in
 // product_bf16.cpp.
 #include <algorithm>
 #include <cstring>
 
+#include "kernels/cpu/norm.h"
 #include "kernels/cpu/product_bf16.h"
 #include "kernels/cpu/ranges.h"
 #include "kernels/cpu/tasks.h"
@@ -46,6 +48,28 @@ class FloatBuffer {
   Scratch values_;
 };
 
+// A block of f32 values, copied or to be rounded.
+struct FloatBlock {
+  static constexpr int64_t kMax = 2048;
+  alignas(64) float values[kMax];
+  FloatBlock() {}
+  FloatBlock(const Bf16* x, int64_t n) { widen_values(x, n, values); }
+  void round_to(Bf16* y, int64_t n, bool accumulate = false) const {
+    if (!accumulate) return round_values(values, n, y);
+    for (int64_t i = 0; i < n; ++i) y[i] = round_to_bf16(widen(y[i]) + values[i]);
+  }
+};
+
+// body(begin, count) for blocks of [0, n).
+template <class Body>
+void each_block(ThreadPool& pool, int64_t n, const Body& body) {
+  each_range(pool, n, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i += FloatBlock::kMax) body(i, std::min(FloatBlock::kMax, end - i));
+  });
+}
+
+const ActivationKernels& kernels_of(Activation kind) { return cpu().activation[static_cast<int>(kind)]; }
+
 }  // namespace
 
 void CpuDevice::convert(const Convert& a) {
@@ -83,30 +107,38 @@ void CpuDevice::add_bf16(const AddBf16& a) {
     for (int64_t i = begin; i < end; ++i) a.y[i] = a.a[i] + widen(a.b[i]);
   });
 }
-void CpuDevice::column_sums_bf16(const ColumnSumsBf16& a) {
-  column_sums({FloatBuffer(*pool_, a.x, a.rows * a.cols).data(), a.y, a.rows, a.cols, a.accumulate});
-}
 void CpuDevice::activate_bf16(const ActivateBf16& a) {
-  const FloatBuffer x(*pool_, a.x, a.n), y(*pool_, a.n);
-  activate({a.kind, x.data(), y.data(), a.n});
-  y.round_to(a.y);
+  each_block(*pool_, a.n, [&](int64_t i, int64_t n) {
+    const FloatBlock x(a.x + i, n);
+    FloatBlock y;
+    kernels_of(a.kind).forward(x.values, y.values, n);
+    y.round_to(a.y + i, n);
+  });
 }
 void CpuDevice::activate_backward_bf16(const ActivateBackwardBf16& a) {
-  const FloatBuffer x(*pool_, a.x, a.n), dy(*pool_, a.dy, a.n), dx(*pool_, a.n);
-  activate_backward({a.kind, x.data(), dy.data(), dx.data(), a.n, false});
-  dx.round_to(a.dx, a.accumulate);
+  each_block(*pool_, a.n, [&](int64_t i, int64_t n) {
+    const FloatBlock x(a.x + i, n), dy(a.dy + i, n);
+    FloatBlock dx;
+    kernels_of(a.kind).backward(x.values, dy.values, dx.values, n, false);
+    dx.round_to(a.dx + i, n, a.accumulate);
+  });
 }
 void CpuDevice::gated_bf16(const GatedBf16& a) {
-  const FloatBuffer gate(*pool_, a.gate, a.n), up(*pool_, a.up, a.n), y(*pool_, a.n);
-  gated({a.kind, gate.data(), up.data(), y.data(), a.n});
-  y.round_to(a.y);
+  each_block(*pool_, a.n, [&](int64_t i, int64_t n) {
+    const FloatBlock gate(a.gate + i, n), up(a.up + i, n);
+    FloatBlock y;
+    kernels_of(a.kind).gated(gate.values, up.values, y.values, n);
+    y.round_to(a.y + i, n);
+  });
 }
 void CpuDevice::gated_backward_bf16(const GatedBackwardBf16& a) {
-  const FloatBuffer gate(*pool_, a.gate, a.n), up(*pool_, a.up, a.n), dy(*pool_, a.dy, a.n),
-      dgate(*pool_, a.n), dup(*pool_, a.n);
-  gated_backward({a.kind, gate.data(), up.data(), dy.data(), dgate.data(), dup.data(), a.n});
-  dgate.round_to(a.dgate);
-  dup.round_to(a.dup);
+  each_block(*pool_, a.n, [&](int64_t i, int64_t n) {
+    const FloatBlock gate(a.gate + i, n), up(a.up + i, n), dy(a.dy + i, n);
+    FloatBlock dgate, dup;
+    kernels_of(a.kind).gated_backward(gate.values, up.values, dy.values, dgate.values, dup.values, n);
+    dgate.round_to(a.dgate + i, n);
+    dup.round_to(a.dup + i, n);
+  });
 }
 void CpuDevice::rope_bf16(const RopeBf16& a) {
   const int64_t n = a.rows * a.heads * a.head_dim;
@@ -115,14 +147,22 @@ void CpuDevice::rope_bf16(const RopeBf16& a) {
   y.round_to(a.y);
 }
 void CpuDevice::norm_bf16(const NormBf16& a) {
-  const FloatBuffer y(*pool_, a.rows * a.cols);
-  norm({a.rms, a.x, a.w, a.b, y.data(), a.stats, a.rows, a.cols, a.eps, a.offset});
-  y.round_to(a.y);
+  const int64_t per_row = a.rms ? 1 : 2;
+  each_rows(*pool_, a.rows, a.cols, [&](int64_t begin, int64_t end) {
+    const Scratch y = Scratch::of_floats(std::max<int64_t>(a.cols, 1));
+    for (int64_t r = begin; r < end; ++r) {
+      const NormRows row{a.x + r * a.cols, a.w,   a.b,     y.floats(), a.stats + r * per_row, 1,
+                         a.cols,           a.eps, a.offset};
+      a.rms ? cpu().rms_norm(row) : cpu().layer_norm(row);
+      round_values(y.floats(), a.cols, a.y + r * a.cols);
+    }
+  });
 }
 void CpuDevice::norm_backward_bf16(const NormBackwardBf16& a) {
-  const FloatBuffer dy(*pool_, a.dy, a.rows * a.cols);
-  norm_backward({a.rms, a.x, a.w, dy.data(), a.stats, a.dx, a.dw, a.db, a.rows, a.cols, a.offset,
-                 a.accumulate_x, a.accumulate_w, a.accumulate_b});
+  norm_backward_rows(*pool_,
+                     {a.rms, a.x, a.w, nullptr, a.stats, a.dx, a.dw, a.db, a.rows, a.cols, a.offset,
+                      a.accumulate_x, a.accumulate_w, a.accumulate_b},
+                     a.dy);
 }
 
 void CpuDevice::product_bf16(const ProductBf16& a) { kernels::product_bf16(*pool_, a); }

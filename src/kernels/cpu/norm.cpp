@@ -1,3 +1,5 @@
+#include "kernels/cpu/norm.h"
+
 #include <cmath>
 
 #include "kernels/cpu/ranges.h"
@@ -20,23 +22,27 @@ void CpuDevice::norm(const Norm& a) {
 
 // Weight gradients are summed in chunks of 64 rows, then over chunks in order: the bits do not depend on the
 // number of threads.
-void CpuDevice::norm_backward(const NormBackward& a) {
+void kernels::norm_backward_rows(ThreadPool& pool, const NormBackward& a, const Bf16* dy_bf16) {
   constexpr int64_t kChunk = 64;
   const int64_t chunks = ceil_div(a.rows, kChunk), per_row = a.rms ? 1 : 2;
   const Scratch dw = Scratch::of_floats(a.dw ? chunks * a.cols : 0),
                 db = Scratch::of_floats(a.db ? chunks * a.cols : 0);
-  pool_->run(chunks, [&](int64_t c) {
-    const int64_t r0 = c * kChunk;
+  pool.run(chunks, [&](int64_t c) {
+    const int64_t r0 = c * kChunk, rows_here = std::min(kChunk, a.rows - r0);
+    const Scratch widened = Scratch::of_floats(dy_bf16 ? rows_here * a.cols : 0);
+    if (dy_bf16)
+      cpu().widen(DType::kBF16, reinterpret_cast<const uint16_t*>(dy_bf16 + r0 * a.cols), rows_here * a.cols,
+                  widened.floats());
     if (a.dw) std::fill_n(dw.floats() + c * a.cols, a.cols, 0.0f);
     if (a.db) std::fill_n(db.floats() + c * a.cols, a.cols, 0.0f);
     const NormRowsBackward rows{a.x + r0 * a.cols,
                                 a.w,
-                                a.dy + r0 * a.cols,
+                                dy_bf16 ? widened.floats() : a.dy + r0 * a.cols,
                                 a.stats + r0 * per_row,
                                 a.dx ? a.dx + r0 * a.cols : nullptr,
                                 a.dw ? dw.floats() + c * a.cols : nullptr,
                                 a.db ? db.floats() + c * a.cols : nullptr,
-                                std::min(kChunk, a.rows - r0),
+                                rows_here,
                                 a.cols,
                                 a.offset,
                                 a.accumulate_x};
@@ -50,6 +56,7 @@ void CpuDevice::norm_backward(const NormBackward& a) {
   add_chunks(a.dw, dw.floats(), a.accumulate_w);
   add_chunks(a.db, db.floats(), a.accumulate_b);
 }
+void CpuDevice::norm_backward(const NormBackward& a) { norm_backward_rows(*pool_, a, nullptr); }
 
 void CpuDevice::batch_norm(const BatchNorm& a) {
   const auto rows = static_cast<double>(a.rows);

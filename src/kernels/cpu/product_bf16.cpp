@@ -12,7 +12,9 @@ namespace makar::kernels {
 namespace {
 
 constexpr int64_t kMaxBlockBytes = int64_t{2} << 20;  // of packed B
-constexpr int64_t kMaxTaskRows = 128, kMaxTaskColumns = 512;
+constexpr int64_t kMaxTaskRows = 128, kMaxTaskColumns = 2048;
+constexpr int64_t kPackTiles =
+    4;  // tiles of lines that one task packs: whole cache lines where lines are adjacent
 constexpr int64_t kChunkTiles = 64;  // tiles along k per pass: 256 KiB of A
 constexpr int64_t kTasksPerThreadBf16 = 4;
 
@@ -23,6 +25,7 @@ class Lines {
  public:
   Lines(const Table& table, const Operand& x) : table_(table), x_(x) {}
   Lines(const Table& table, const PackedMatrix& b) : table_(table), packed_(&b) {}
+  bool adjacent() const { return packed_ || x_.k_stride != 1; }
 
   // Tiles [tile, tile + tiles) along k of lines [line, line + count), count <= 16.
   void pack(int64_t line, int64_t count, int64_t tile, int64_t tiles, int64_t k, bool pairs_first,
@@ -80,10 +83,16 @@ struct Product {
   }
 };
 
-// Packs tiles [tile, tile + count) along k of rows [row, row + rows) of A.
-void pack_rows(const Product& p, int64_t row, int64_t rows, int64_t tile, int64_t count, std::byte* out) {
-  for (int64_t i = 0; i < rows; i += kTileLines, out += count * kTileBytes)
-    p.a.pack(row + i, std::min<int64_t>(kTileLines, rows - i), tile, count, p.k, false, out);
+// Packs tiles [tile, tile + tiles) along k of lines [line, line + count), `step` bytes per tile of lines.
+// Lines that are adjacent at each k are packed a tile of k at a time, so that their cache lines are read
+// once.
+void pack_lines(const Lines& from, int64_t line, int64_t count, int64_t tile, int64_t tiles, int64_t k,
+                bool pairs_first, int64_t step, std::byte* out) {
+  const int64_t pass = from.adjacent() && k > 0 ? 1 : tiles;
+  for (int64_t t = 0; t < tiles; t += pass)
+    for (int64_t i = 0; i < count; i += kTileLines)
+      from.pack(line + i, std::min<int64_t>(kTileLines, count - i), tile + t, pass, k, pairs_first,
+                out + i / kTileLines * step + t * kTileBytes);
 }
 
 // Rows [row, row + rows) by columns [col, col + cols), whose packed lines begin at `packed_b`; `all_of_a`:
@@ -94,33 +103,31 @@ void run_task(const Product& p, int64_t row, int64_t rows, int64_t col, int64_t 
                 col_tiles = ceil_div(cols, kTileLines);
   const int64_t chunk = std::min(tiles, kChunkTiles), b_step = tiles * kTileBytes;
   const Scratch packed_a(all_of_a ? 0 : row_tiles * chunk * kTileBytes);
-  // The sums of [blocks of rows][blocks of columns][32][32], if k takes several passes.
-  const int64_t row_blocks = ceil_div(row_tiles, 2), col_blocks = ceil_div(col_tiles, 2);
+  // The sums of [columns / 32][rows][32], if k takes several passes.
+  const int64_t col_blocks = ceil_div(col_tiles, 2), block = row_tiles * kTileLines * kTileBlock;
   const bool one_pass = chunk == tiles;
-  const Scratch sums = Scratch::of_floats((one_pass ? 1 : row_blocks * col_blocks) * kTileBlock * kTileBlock);
+  const Scratch sums = Scratch::of_floats((one_pass ? 1 : col_blocks) * block);
   for (int64_t t = 0; t < tiles; t += chunk) {
     const int64_t count = std::min(chunk, tiles - t), a_step = (all_of_a ? tiles : count) * kTileBytes;
     const std::byte* a = all_of_a ? all_of_a + t * kTileBytes : packed_a.get();
-    if (!all_of_a) pack_rows(p, row, rows, t, count, packed_a.get());
-    for (int64_t j = 0; j < col_blocks; ++j)
-      for (int64_t i = 0; i < row_blocks; ++i) {
-        float* c = sums.floats() + (one_pass ? 0 : i * col_blocks + j) * kTileBlock * kTileBlock;
-        p.table.multiply_tiles_bf16({count, a + 2 * i * a_step, packed_b + 2 * j * b_step + t * kTileBytes,
-                                     a_step, b_step,
-                                     static_cast<int>(std::min<int64_t>(2, row_tiles - 2 * i)),
-                                     static_cast<int>(std::min<int64_t>(2, col_tiles - 2 * j)), c, t > 0});
-        if (t + count < tiles) continue;
-        p.store(c, kTileBlock, row + i * kTileBlock, std::min<int64_t>(kTileBlock, rows - i * kTileBlock),
-                col + j * kTileBlock, std::min<int64_t>(kTileBlock, cols - j * kTileBlock));
-      }
+    if (!all_of_a) pack_lines(p.a, row, rows, t, count, p.k, false, a_step, packed_a.get());
+    for (int64_t j = 0; j < col_blocks; ++j) {
+      float* c = sums.floats() + (one_pass ? 0 : j) * block;
+      p.table.multiply_tiles_bf16({count, a, packed_b + 2 * j * b_step + t * kTileBytes, a_step, b_step,
+                                   row_tiles, static_cast<int>(std::min<int64_t>(2, col_tiles - 2 * j)), c,
+                                   t > 0});
+      if (t + count == tiles)
+        p.store(c, kTileBlock, row, rows, col + j * kTileBlock,
+                std::min<int64_t>(kTileBlock, cols - j * kTileBlock));
+    }
   }
 }
 
-// Packs tile `first + i` of lines of B as tile `i` of `out`.
-void pack_lines(const Product& p, int64_t first, int64_t i, std::byte* out) {
-  const int64_t tiles = tiles_of(p.k), line = (first + i) * kTileLines;
-  p.b.pack(line, std::min<int64_t>(kTileLines, p.n - line), 0, tiles, p.k, true,
-           out + i * tiles * kTileBytes);
+// Packs `count` tiles of lines of B from `first` on.
+void pack_columns(const Product& p, int64_t first, int64_t count, std::byte* out) {
+  const int64_t tiles = tiles_of(p.k), line = first * kTileLines;
+  pack_lines(p.b, line, std::min(count * kTileLines, p.n - line), 0, tiles, p.k, true, tiles * kTileBytes,
+             out);
 }
 
 void run(ThreadPool& pool, const Product& p) {
@@ -129,11 +136,11 @@ void run(ThreadPool& pool, const Product& p) {
   const int64_t all = ceil_div(p.n, kTileLines);
   if (p.m <= kTileBlock) {
     const Scratch packed_a(ceil_div(p.m, kTileLines) * line_bytes);
-    pack_rows(p, 0, p.m, 0, tiles, packed_a.get());
+    pack_lines(p.a, 0, p.m, 0, tiles, p.k, false, line_bytes, packed_a.get());
     pool.run(ceil_div(all, 2), [&](int64_t task) {
       const Scratch packed_b(2 * line_bytes);
       const int64_t first = task * 2, col = first * kTileLines;
-      for (int64_t i = 0; i < std::min<int64_t>(2, all - first); ++i) pack_lines(p, first, i, packed_b.get());
+      pack_columns(p, first, std::min<int64_t>(2, all - first), packed_b.get());
       run_task(p, 0, p.m, col, std::min<int64_t>(kTileBlock, p.n - col), packed_b.get(), packed_a.get());
     });
     return;
@@ -147,7 +154,10 @@ void run(ThreadPool& pool, const Product& p) {
   for (int64_t first = 0; first < all; first += block) {
     const int64_t count = std::min(block, all - first), col0 = first * kTileLines,
                   cols = std::min(p.n - col0, count * kTileLines);
-    pool.run(count, [&](int64_t i) { pack_lines(p, first, i, packed_b.get()); });
+    pool.run(ceil_div(count, kPackTiles), [&](int64_t task) {
+      const int64_t i = task * kPackTiles;
+      pack_columns(p, first + i, std::min(kPackTiles, count - i), packed_b.get() + i * line_bytes);
+    });
     const int64_t task_rows = step(p.m, wanted, kMaxTaskRows), row_tasks = ceil_div(p.m, task_rows);
     const int64_t task_cols = step(cols, ceil_div(wanted, row_tasks), kMaxTaskColumns),
                   col_tasks = ceil_div(cols, task_cols);

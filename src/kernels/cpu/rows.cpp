@@ -105,17 +105,23 @@ void CpuDevice::row_norms(const RowNorms& a) {
 
 // Rows in sequence: the bits do not depend on the threads, and a second micro-batch continues the sum of the
 // first.
-void CpuDevice::column_sums(const ColumnSums& a) {
-  constexpr int64_t kColumns = 64;
-  pool_->run(ceil_div(a.cols, kColumns), [&](int64_t block) {
-    const int64_t j0 = block * kColumns, width = std::min(kColumns, a.cols - j0);
-    float* out = a.y + j0;
-    float sum[kColumns] = {};
-    if (a.accumulate) std::copy_n(out, width, sum);
-    const float* row = a.x + j0;
-    for (int64_t i = 0; i < a.rows; ++i, row += a.cols)
-      for (int64_t j = 0; j < width; ++j) sum[j] += row[j];
-    std::copy_n(sum, width, out);
+template <class Sums>
+void sum_columns(ThreadPool& pool, const Sums& a, const auto& add) {
+  constexpr int64_t kMinColumns = 16, kMaxColumns = 64;
+  const int64_t share = ceil_div(ceil_div(a.cols, pool.threads()), kMinColumns) * kMinColumns;
+  const int64_t columns = std::clamp(share, kMinColumns, kMaxColumns);
+  pool.run(ceil_div(a.cols, columns), [&](int64_t block) {
+    const int64_t j = block * columns, width = std::min(columns, a.cols - j);
+    float sum[kMaxColumns] = {};
+    if (a.accumulate) std::copy_n(a.y + j, width, sum);
+    add(a.x + j, a.rows, a.cols, width, sum);
+    std::copy_n(sum, width, a.y + j);
+  });
+}
+void CpuDevice::column_sums(const ColumnSums& a) { sum_columns(*pool_, a, cpu().add_rows); }
+void CpuDevice::column_sums_bf16(const ColumnSumsBf16& a) {
+  sum_columns(*pool_, a, [](const Bf16* x, auto... rest) {
+    cpu().add_rows_bf16(reinterpret_cast<const uint16_t*>(x), rest...);
   });
 }
 

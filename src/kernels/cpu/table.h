@@ -175,6 +175,9 @@ struct Table {
   void (*store_sums)(const float* sums, const float* bias, bool accumulate, int64_t n, float* c) = nullptr;
   void (*store_sums_bf16)(const float* sums, const float* bias, bool accumulate, int64_t n,
                           uint16_t* c) = nullptr;
+  // y[j] += each of the rows of x in sequence, j < n.
+  void (*add_rows)(const float* x, int64_t rows, int64_t stride, int64_t n, float* y) = nullptr;
+  void (*add_rows_bf16)(const uint16_t* x, int64_t rows, int64_t stride, int64_t n, float* y) = nullptr;
 
   // --- matrix product on quantized weights (quant.h drives these) ---
   int quant_cols = 4;               // columns of a panel: 4, 8 or 16

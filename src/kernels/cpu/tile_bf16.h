@@ -8,16 +8,17 @@ namespace makar::kernels {
 
 constexpr int kTileLines = 16, kTileK = 32, kTilePairs = kTileK / 2;
 constexpr int64_t kTileBytes = int64_t{kTileLines} * kTileK * 2;
-constexpr int kTileBlock = 2 * kTileLines;  // rows and columns of the sums that are computed together
+constexpr int kTileBlock = 2 * kTileLines;  // columns of the sums that are computed together
 constexpr int kMaxRowsBf16 = 4;             // rows up to which packed weights are read without tiles
 
-// c[i][j] = (accumulate ? c[i][j] : 0) + the products of `tiles` tiles along k, for one or two tiles of lines
-// of A and of B; c is [kTileBlock][kTileBlock].
+// c[i][j] = (accumulate ? c[i][j] : 0) + the products of `tiles` tiles along k, for any number of tiles of
+// lines of A and one or two of B; c is [row_tiles * kTileLines][kTileBlock].
 struct TilesBf16 {
   int64_t tiles;
   const std::byte *a, *b;
-  int64_t a_step, b_step;  // bytes from the first to the second tile of lines
-  int row_tiles, col_tiles;
+  int64_t a_step, b_step;  // bytes between tiles of lines
+  int64_t row_tiles;
+  int col_tiles;
   float* c;
   bool accumulate;
 };

@@ -118,7 +118,7 @@ void add_rows(const uint32_t* a, const uint32_t* b, float* c, int64_t ldc) {
 void multiply_tiles(const TilesBf16& q) {
   const FlushSubnormals flush;
   constexpr int kRows = 4;
-  for (int r = 0; r < q.row_tiles; ++r)
+  for (int64_t r = 0; r < q.row_tiles; ++r)
     for (int s = 0; s < q.col_tiles; ++s) {
       float* c = q.c + r * kTileLines * kTileBlock + s * kTileLines;
       for (int i = 0; i < kTileLines && !q.accumulate; ++i) std::fill_n(c + i * kTileBlock, kTileLines, 0.0f);
@@ -206,21 +206,51 @@ inline uint16_t rounded(float x) {
 }
 inline float widened(uint16_t x) { return std::bit_cast<float>(static_cast<uint32_t>(x) << 16); }
 
-void store_row(const float* sums, const float* bias, bool accumulate, int64_t n, float* c) {
-  if (accumulate)
+// Rows have 32 values or many more: loops without interleaving, whose vectors divide 32.
+#if defined(__clang__)
+#define MAKAR_SIMPLE_LOOP _Pragma("clang loop vectorize_width(16) interleave_count(1)")
+#else
+#define MAKAR_SIMPLE_LOOP
+#endif
+
+void store_row(const float* __restrict sums, const float* __restrict bias, bool accumulate, int64_t n,
+               float* __restrict c) {
+  if (accumulate) {
+    MAKAR_SIMPLE_LOOP
     for (int64_t j = 0; j < n; ++j) c[j] += sums[j];
-  else if (bias)
+  } else if (bias) {
+    MAKAR_SIMPLE_LOOP
     for (int64_t j = 0; j < n; ++j) c[j] = sums[j] + bias[j];
-  else
+  } else {
     std::copy_n(sums, n, c);
+  }
 }
-void store_row_bf16(const float* sums, const float* bias, bool accumulate, int64_t n, uint16_t* c) {
-  if (accumulate)
+void store_row_bf16(const float* __restrict sums, const float* __restrict bias, bool accumulate, int64_t n,
+                    uint16_t* __restrict c) {
+  if (accumulate) {
+    MAKAR_SIMPLE_LOOP
     for (int64_t j = 0; j < n; ++j) c[j] = rounded(widened(c[j]) + widened(rounded(sums[j])));
-  else if (bias)
+  } else if (bias) {
+    MAKAR_SIMPLE_LOOP
     for (int64_t j = 0; j < n; ++j) c[j] = rounded(sums[j] + bias[j]);
-  else
+  } else {
+    MAKAR_SIMPLE_LOOP
     for (int64_t j = 0; j < n; ++j) c[j] = rounded(sums[j]);
+  }
+}
+
+// y[j] += the rows of x in sequence.
+template <class T>
+void add_rows_to(const T* x, int64_t rows, int64_t stride, int64_t n, float* __restrict y) {
+  for (int64_t i = 0; i < rows; ++i, x += stride) {
+    MAKAR_SIMPLE_LOOP
+    for (int64_t j = 0; j < n; ++j) {
+      if constexpr (sizeof(T) == 4)
+        y[j] += x[j];
+      else
+        y[j] += widened(x[j]);
+    }
+  }
 }
 
 }  // namespace
@@ -231,6 +261,8 @@ void fill_product_bf16(Table& table) {
   table.rows_bf16 = rows_bf16;
   table.store_sums = store_row;
   table.store_sums_bf16 = store_row_bf16;
+  table.add_rows = add_rows_to<float>;
+  table.add_rows_bf16 = add_rows_to<uint16_t>;
 }
 
 }  // namespace makar::kernels::MAKAR_ISA
