@@ -15,19 +15,26 @@ struct Convert {  // y (+)= factor[0] * x, in f32; x and y are f32 or bf16; y ma
   const float* factor;  // null: 1
   bool accumulate;
 };
+struct RoundLayerBf16 {  // the weights and the biases of a layer, rounded
+  const float *weights, *biases;
+  Bf16 *to_weights, *to_biases;
+  int64_t weight_count, bias_count;
+};
 struct AddBf16 {  // y = a + b; y may be a
   const float* a;
   const Bf16* b;
   float* y;
   int64_t n;
 };
-struct NormBf16 {  // as Norm
+struct NormBf16 {  // as Norm; with `addend`, sum = x + addend, and y is the norm of sum
   bool rms;
   const float *x, *w, *b;
   Bf16* y;
   float* stats;
   int64_t rows, cols;
   float eps, offset;
+  const Bf16* addend = nullptr;
+  float* sum = nullptr;
 };
 struct NormBackwardBf16 {  // as NormBackward
   bool rms;
@@ -38,6 +45,8 @@ struct NormBackwardBf16 {  // as NormBackward
   int64_t rows, cols;
   float offset;
   bool accumulate_x, accumulate_w, accumulate_b;
+  Bf16* rounded;        // dx, with what it was added to, rounded to bf16; may be null, and is where dx is
+  float* rounded_sums;  // column sums of `rounded`; may be null, and is where `rounded` is
 };
 
 // C[m, n] (+)= A[m, k] B[n, k]^T (+ bias[n]) of bf16 operands, summed from zero in f32; C is f32 or bf16. A

@@ -83,6 +83,7 @@ namespace makar {
   X(normalize, Normalize)                            \
   X(muon_apply, MuonApply)                           \
   X(convert, Convert)                                \
+  X(round_layer_bf16, RoundLayerBf16)                \
   X(add_bf16, AddBf16)                               \
   X(column_sums_bf16, ColumnSumsBf16)                \
   X(activate_bf16, ActivateBf16)                     \

@@ -10,11 +10,20 @@
 
 namespace makar {
 
+// The residual stream, and the norm of it that the next sublayer begins with, if that is known.
+struct Residual {
+  Tensor value, normed;
+};
+
 class Block {
  public:
   Block(ParameterSet& set, const std::string& name, int64_t width, const BlockSpec& spec,
         const NormSpec& norm);
-  Tensor operator()(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const;
+  // `next`: the norm that the result goes through next; may be null.
+  Residual operator()(ForwardContext& f, const Residual& x, const AttentionInputs& in, int64_t layer,
+                      const Norm* next = nullptr) const;
+  // The norm that the block begins with; null if there is none.
+  const Norm* first_norm() const;
 
   // Writes the keys and values of an encoded sequence, or the sequence itself for recurrent decoders, into
   // the cache.
@@ -28,7 +37,8 @@ class Block {
 
  private:
   template <class F>
-  Tensor sublayer(ForwardContext& f, const Tensor& x, const Norm& norm, const Norm& after, F&& body) const;
+  Residual sublayer(ForwardContext& f, const Residual& x, const Norm& norm, const Norm& after,
+                    const Norm* next, F&& body) const;
 
   // A decoding step in bf16 with few kernels, if this block has them; bit for bit as sublayers
   // (decode_block.cpp).

@@ -258,7 +258,7 @@ Tensor Stack::run_checkpointed(ForwardContext& f, const Tensor& x, const Attenti
                         AttentionInputs block_inputs = in;
                         block_inputs.encoded = t[1];
                         block_inputs.relative = t[2];
-                        const Tensor out = block(inner, t[0], block_inputs, layer);
+                        const Tensor out = block(inner, {t[0], {}}, block_inputs, layer).value;
                         return routed ? ops::concat(c, {out, routing->router_probabilities[0]}, -1) : out;
                       });
   if (!routed) return y;
@@ -282,6 +282,7 @@ Tensor Stack::run(ForwardContext& f, const Batch& batch, const Tensor& encoded, 
   const std::vector<AttentionInputs> by_positions = inputs(f, batch, encoded, encoder_batch);
   Tensor x = embedding_(f, batch);
   const Tensor embedded = convolution_.defined() ? x : Tensor();
+  Tensor normed;  // the norm of x that comes next, where a block has computed it
   const auto record_hidden = [&](const Tensor& t) {
     if (f.record && f.record->hidden) f.record->hidden_states.push_back(t);
   };
@@ -289,13 +290,21 @@ Tensor Stack::run(ForwardContext& f, const Batch& batch, const Tensor& encoded, 
   if (states) states->push_back(x);
   for (int64_t layer = 0; layer < spec_.layers(); ++layer) {
     const AttentionInputs& in = by_positions[positions_of_[static_cast<size_t>(layer)]];
-    x = f.checkpoint && ctx.tape ? run_checkpointed(f, x, in, layer) : block(layer)(f, x, in, layer);
+    if (f.checkpoint && ctx.tape) {
+      x = run_checkpointed(f, x, in, layer), normed = {};
+    } else {
+      const Norm* next = layer == 0 && convolution_.defined() ? nullptr
+                         : layer + 1 < spec_.layers()         ? block(layer + 1).first_norm()
+                                                              : &final_norm_;
+      const Residual y = block(layer)(f, {x, normed}, in, layer, next);
+      x = y.value, normed = y.normed;
+    }
     if (layer == 0 && convolution_.defined())
-      x = convolution_(ctx, embedded, x, batch, spec_.first().dropout);
+      x = convolution_(ctx, embedded, x, batch, spec_.first().dropout), normed = {};
     if (states) states->push_back(x);
     if (layer + 1 < spec_.layers() || spec_.record_before_norm || spec_.record_outputs) record_hidden(x);
   }
-  if (final_norm_.defined()) x = final_norm_(ctx, x);
+  if (final_norm_.defined()) x = normed.defined() ? normed : final_norm_(ctx, x);
   if (project_out_.defined()) x = project_out_(ctx, x);
   if (!spec_.record_before_norm) record_hidden(x);
   return x;

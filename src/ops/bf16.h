@@ -21,6 +21,9 @@ bool any_bf16(const Context& ctx, const T&... t) {
 Tensor cast_to_f32(Context& ctx, const Tensor& x);
 Tensor cast_to_bf16(Context& ctx, const Tensor& x);
 
+// Records the gradient of y = a + b: of an f32 and a bf16 tensor of one shape.
+void record_add_bf16(Context& ctx, const Tensor& a, const Tensor& b, const Tensor& y);
+
 // The bf16 cases of the ops with these names.
 Tensor linear_bf16(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b);
 Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& x, const Tensor& w, const Tensor& b,

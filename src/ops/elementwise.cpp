@@ -29,14 +29,7 @@ void pass_term(const Context& ctx, const Key& to, const Tensor& dy, float factor
 Tensor add_bf16(Context& ctx, const Tensor& a, const Tensor& b) {
   const Tensor y = ctx.empty(a.shape());
   ctx.device.add_bf16({ctx.f32(a), ctx.bf16(b), ctx.f32(y), y.count()});
-  if (ctx.any_needs(a, b))
-    ctx.tape->record(y, [ctx, to_a = Key(a), to_b = Key(b)](const Tensor& dy) {
-      ctx.tape->pass(to_a, dy);
-      if (!ctx.needs(to_b)) return;
-      const auto t = ctx.tape->target(to_b);
-      ctx.device.convert(
-          {ctx.f32(dy), DType::kF32, ctx.bf16(t.buffer), DType::kBF16, dy.count(), nullptr, t.accumulate});
-    });
+  record_add_bf16(ctx, a, b, y);
   return y;
 }
 
@@ -80,6 +73,23 @@ Tensor pairwise(Context& ctx, const Tensor& a, const Tensor& b, PairKind kind, f
 }
 
 }  // namespace
+
+void record_add_bf16(Context& ctx, const Tensor& a, const Tensor& b, const Tensor& y) {
+  if (ctx.any_needs(a, b))
+    ctx.tape->record(y, [ctx, to_a = Key(a), to_b = Key(b)](const Tensor& dy) {
+      const Tape::Notes notes = ctx.tape->take_notes(dy);
+      ctx.tape->pass(to_a, dy);
+      if (!ctx.needs(to_b)) return;
+      if (notes.rounded.defined()) {
+        ctx.tape->pass(to_b, notes.rounded);
+        if (notes.column_sums.defined()) ctx.tape->note(notes.rounded, {{}, notes.column_sums});
+        return;
+      }
+      const auto t = ctx.tape->target(to_b);
+      ctx.device.convert(
+          {ctx.f32(dy), DType::kF32, ctx.bf16(t.buffer), DType::kBF16, dy.count(), nullptr, t.accumulate});
+    });
+}
 
 Tensor add(Context& ctx, const Tensor& a, const Tensor& b) { return sum_of_terms(ctx, a, b, false); }
 Tensor subtract(Context& ctx, const Tensor& a, const Tensor& b) { return sum_of_terms(ctx, a, b, true); }
@@ -142,8 +152,14 @@ Tensor activate_bf16(Context& ctx, const Tensor& x, Activation kind) {
   if (ctx.needs(x))
     ctx.tape->record(y, [ctx, kind, x](const Tensor& dy) {
       const auto t = ctx.tape->target(x);
+      if (x.count() == 0) return;
+      const int64_t cols = x.rank() > 0 ? x.dim(-1) : 1;
+      const Tensor sums = ctx.empty({cols});  // for the bias of the layer that computed x
       ctx.device.activate_backward_bf16(
-          {kind, ctx.bf16(x), ctx.bf16(dy), ctx.bf16(t.buffer), x.count(), t.accumulate});
+          {{kind, ctx.bf16(x), ctx.bf16(dy), ctx.bf16(t.buffer), x.count(), t.accumulate},
+           cols,
+           ctx.f32(sums)});
+      ctx.tape->note(t.buffer, {{}, sums});
     });
   return y;
 }

@@ -21,6 +21,17 @@ Tensor round_to_bf16(const Context& ctx, const Tensor& x, int64_t count) {
   return y;
 }
 
+// The weights and the bias, which may be absent, of a layer.
+std::pair<Tensor, Tensor> round_layer(const Context& ctx, const Tensor& w, const Tensor& b) {
+  const bool both_f32 = b.defined() && w.dtype() == DType::kF32 && b.dtype() == DType::kF32;
+  if (!both_f32)
+    return {round_to_bf16(ctx, w, w.count()), round_to_bf16(ctx, b, b.defined() ? b.count() : 0)};
+  const Tensor weights = ctx.empty({w.count()}, DType::kBF16), bias = ctx.empty({b.count()}, DType::kBF16);
+  ctx.device.round_layer_bf16(
+      {ctx.f32(w), ctx.f32(b), ctx.bf16(weights), ctx.bf16(bias), w.count(), b.count()});
+  return {weights, bias};
+}
+
 }  // namespace
 
 Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Tensor& b) {
@@ -28,8 +39,8 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
   const int64_t in = x.dim(-1), m = in ? x.count() / in : 0, out = w.dim(0);
   Shape shape = x.shape();
   shape[-1] = out;
-  const Tensor y = ctx.empty(shape, DType::kBF16), weights = round_to_bf16(ctx, w, w.count()),
-               bias = round_to_bf16(ctx, b, out);
+  const Tensor y = ctx.empty(shape, DType::kBF16);
+  const auto [weights, bias] = round_layer(ctx, w, b);
   ctx.device.product_bf16({m, out, in, along_columns(ctx.bf16(x), in), along_columns(ctx.bf16(weights), in),
                            ctx.bf16(y), DType::kBF16, out, false, ctx.bf16(bias)});
   if (!ctx.any_needs(x, w, b)) return y;
@@ -45,8 +56,12 @@ Tensor linear_bf16(Context& ctx, const Tensor& input, const Tensor& w, const Ten
                                ctx.f32(t.buffer), DType::kF32, in, t.accumulate, nullptr});
     }
     if (need_b) {
+      const Tensor sums = ctx.tape->take_notes(dy).column_sums;
       const auto t = ctx.tape->target(to_b);
-      ctx.device.column_sums_bf16({d, ctx.f32(t.buffer), m, out, t.accumulate});
+      if (sums.defined() && !t.accumulate)  // the bits of column_sums_bf16
+        ctx.device.memory().copy(ctx.address(t.buffer), ctx.address(sums), t.buffer.bytes());
+      else
+        ctx.device.column_sums_bf16({d, ctx.f32(t.buffer), m, out, t.accumulate});
     }
     if (need_x) {  // dX[m, in] = dY W
       const auto t = ctx.tape->target(to_x);
@@ -109,7 +124,7 @@ Tensor linear_cross_entropy_bf16(Context& ctx, const Tensor& input, const Tensor
         if (!d.defined()) return;
         ctx.device.convert(
             {ctx.address(d), d.dtype(), ctx.address(d), d.dtype(), d.count(), ctx.f32(dy), false});
-        ctx.tape->pass(to, d);
+        ctx.tape->give(to, d);
       };
       pass(to_x, dx);
       pass(to_w, dw);

@@ -34,6 +34,7 @@ Tape::Target Tape::target(const Key& t) {
   // A leaf buffer provided by the caller is shared on purpose; any other shared buffer must be cloned before
   // writing.
   if (!leaves_.contains(id) && !slot.exclusive()) slot = slot.clone();
+  take_notes(slot);
   return {slot, true};
 }
 
@@ -55,6 +56,26 @@ void Tape::pass(const Key& t, const Tensor& gradient) {
   else
     device_.add({f32_on(device_, to.buffer), f32_on(device_, gradient), f32_on(device_, to.buffer), 1,
                  gradient.count(), false});
+}
+
+void Tape::give(const Key& t, const Tensor& gradient) {
+  const bool is_first_of_leaf = leaves_.contains(t.id) && !gradients_.contains(t.id);
+  if (!is_first_of_leaf) return pass(t, gradient);
+  gradients_[t.id] = gradient;
+}
+
+void Tape::note(const Tensor& gradient, Notes notes) {
+  if (parent_) return parent_->note(gradient, std::move(notes));
+  notes_[gradient.id()] = std::move(notes);
+}
+
+Tape::Notes Tape::take_notes(const Tensor& gradient) {
+  if (parent_) return parent_->take_notes(gradient);
+  const auto found = notes_.find(gradient.id());
+  if (found == notes_.end()) return {};
+  Notes notes = std::move(found->second);
+  notes_.erase(found);
+  return notes;
 }
 
 void Tape::backward(const Tensor& loss, Tensor gradient) {

@@ -65,6 +65,17 @@ class Tape {
   // Adds `gradient` to the gradient of `t`; no copy if it is the first.
   void pass(const Key& t, const Tensor& gradient);
 
+  // The same for a gradient that nobody else uses: a leaf keeps it without a copy too.
+  void give(const Key& t, const Tensor& gradient);
+
+  // What the op that computed a gradient knows about it. Notes are dropped when the gradient changes.
+  struct Notes {
+    Tensor rounded;      // the gradient (f32) rounded to bf16
+    Tensor column_sums;  // f32, of `rounded` or of a gradient in bf16, over all but the last dimension
+  };
+  void note(const Tensor& gradient, Notes notes);
+  Notes take_notes(const Tensor& gradient);
+
   // Runs backwards from `loss` with the given gradient (default: 1 for a scalar). Consumes the records.
   void backward(const Tensor& loss, Tensor gradient = {});
 
@@ -84,6 +95,7 @@ class Tape {
   std::unordered_map<uint64_t, bool> tracked_;
   std::unordered_map<uint64_t, bool> leaves_;
   std::unordered_map<uint64_t, Tensor> gradients_;
+  std::unordered_map<uint64_t, Notes> notes_;  // by the gradient's id
 };
 
 }  // namespace makar

@@ -21,8 +21,8 @@ StepResult train_step(Model& model, Optimizer& optimizer, Device& device, const 
   const Tensor loss = model.lm_loss(ctx, model.hidden(f, inputs), targets);
   tape.backward(loss);
   parameters.collect(tape);
-  result.loss = loss.host().f32()[0];
   result.norm = gradient_norm(device, parameters);
+  result.loss = loss.host().f32()[0];  // after the norm, which waits for the device
   result.applied = std::isfinite(result.loss) && std::isfinite(result.norm);
   if (result.applied) optimizer.step(device, options.lr, clip_factor(result.norm, options.max_norm));
   return result;

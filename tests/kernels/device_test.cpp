@@ -1,6 +1,7 @@
 // Devices: opening them, memory, and the fence that keeps the host out of device memory.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <new>
 #include <numeric>
 #include <vector>
@@ -46,6 +47,45 @@ TEST(CudaMemory, RunningOutStatesWhatWasRequestedAndWhatIsFree) {
   memory.copy_out(&first, block, 1);
   EXPECT_EQ(first, std::byte{0});
   memory.deallocate(block, 1 << 20);
+}
+
+// 50 tensors whose sizes are and are not multiples of a block, one of them at an odd address: the GPU has the
+// CPU's bits.
+TEST(AdamW, TheGpuHasTheBitsOfTheCpu_cuda) {
+  const auto cuda = open_device("cuda");
+  if (!cuda.ok()) GTEST_SKIP() << cuda.error().text();
+  CpuDevice cpu(2);
+  const auto run = [](Device& device) {
+    std::vector<Tensor> tensors;
+    std::vector<kernels::AdamW> list;
+    for (int64_t t = 0; t < 50; ++t) {
+      const int64_t n = t % 7 == 0   ? 1 + t
+                        : t % 7 == 1 ? 4096 * (t + 1)
+                                     : 4096 * t + 3 * t + 5,
+                    skip = t % 3 == 0;
+      kernels::AdamW one{};
+      for (float** slot : {&one.p, const_cast<float**>(&one.g), &one.m, &one.v}) {
+        std::vector<float> values(static_cast<size_t>(n + skip));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = static_cast<float>(
+                          (i * 2654435761u + static_cast<size_t>(t) * 40503u + tensors.size()) % 1000) /
+                          500.0f -
+                      (slot == &one.v ? 0.0f : 1.0f);
+        tensors.push_back(Tensor::from({n + skip}, values).to(device.memory()));
+        *slot = tensors.back().f32_address() + skip;
+      }
+      one.n = n;
+      one.step = {0.95f, 0.1f, 0.05f, 1e-8f, 3e-4f, 1.25f, 0.9999f, t % 2 ? 0.01f : 0.0f, 0.7f};
+      list.push_back(one);
+    }
+    device.adamw({list.data(), static_cast<int64_t>(list.size())});
+    for (Tensor& t : tensors) t = t.host();
+    return tensors;
+  };
+  const auto want = run(cpu), got = run(**cuda);
+  for (size_t i = 0; i < want.size(); ++i)
+    EXPECT_FALSE(std::memcmp(want[i].raw(), got[i].raw(), want[i].bytes()))
+        << "tensor " << i / 4 << ", array " << i % 4;
 }
 
 TEST(Device, UnknownNamesSuggestTheNearestName) {

@@ -10,7 +10,9 @@
 
 #include "base/rng.h"
 #include "kernels/device.h"
+#include "ops/elementwise.h"
 #include "ops/linear.h"
+#include "ops/norm.h"
 #include "ops/op_table.h"
 
 namespace makar::test {
@@ -152,6 +154,49 @@ TEST_P(Bf16, LinearIsCloseAndIndependentOfTheBatch) {
           << row_count << " rows";
     }
   }
+}
+
+// The gradients of a feed-forward layer between two norms, in the order of `leaves`.
+std::vector<Tensor> feed_forward_on(Device& device, DType type, const std::vector<Tensor>& leaves,
+                                    const Tensor& dy, bool rms) {
+  Tape tape(device);
+  Context ctx{device, &tape};
+  ctx.activations = type;
+  std::vector<Tensor> t;
+  for (const Tensor& leaf : leaves) t.push_back(leaf.to(device.memory())), tape.watch(t.back());
+  const Tensor normed =
+      rms ? ops::rms_norm(ctx, t[0], t[1], 1e-5f) : ops::layer_norm(ctx, t[0], t[1], t[2], 1e-5f);
+  const Tensor up = ops::linear(ctx, normed, t[3], t[4]);
+  const Tensor down = ops::linear(ctx, ops::activate(ctx, up, kernels::Activation::kGeluTanh), t[5], t[6]);
+  const ops::NormedSum sum = ops::add_norm(ctx, t[0], down, {rms, t[7], rms ? Tensor() : t[8], 1e-5f});
+  const Tensor y = ops::add(ctx, sum.sum, sum.normed);
+  tape.backward(y, dy.to(device.memory()));
+  std::vector<Tensor> out = {y.host()};
+  for (const Tensor& leaf : t)
+    if (const Tensor g = tape.gradient(leaf); g.defined()) out.push_back(g.host());
+  return out;
+}
+
+TEST_P(Bf16, FeedForwardBetweenNormsIsClose) {
+  const auto cpu = open_device("cpu", 2);
+  for (const bool rms : {false, true})
+    for (const int64_t width : {40, 256, 768, 1024, 1032}) {
+      SCOPED_TRACE(testing::Message() << "width " << width << (rms ? ", rms" : ""));
+      const int64_t rows = 301, hidden = 520;
+      const std::vector<Tensor> leaves = {
+          normal({rows, width}, 1),         normal({width}, 2),       normal({width}, 3),
+          normal({hidden, width}, 4, 0.05), normal({hidden}, 5, 0.1), normal({width, hidden}, 6, 0.05),
+          normal({width}, 7, 0.1),          normal({width}, 8),       normal({width}, 9)};
+      const Tensor dy = normal({rows, width}, 10);
+      const auto want = feed_forward_on(**cpu, DType::kF32, leaves, dy, rms),
+                 got = feed_forward_on(*device_, DType::kBF16, leaves, dy, rms),
+                 again = feed_forward_on(*device_, DType::kBF16, leaves, dy, rms);
+      ASSERT_EQ(want.size(), got.size());
+      for (size_t i = 0; i < want.size(); ++i) {
+        EXPECT_LE(error_of(got[i], want[i]), 1.5e-2) << i;
+        EXPECT_TRUE(same_bits(got[i], again[i])) << i;
+      }
+    }
 }
 
 TEST_P(Bf16, PackedProductsHaveTheBitsOfProducts) {

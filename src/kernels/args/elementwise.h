@@ -92,7 +92,10 @@ struct ActivateBackwardOf {  // dx (+)= f'(x) * dy
   bool accumulate;
 };
 using ActivateBackward = ActivateBackwardOf<float>;
-using ActivateBackwardBf16 = ActivateBackwardOf<Bf16>;
+struct ActivateBackwardBf16 : ActivateBackwardOf<Bf16> {
+  int64_t cols = 1;              // of the rows of x
+  float* column_sums = nullptr;  // [cols], of dx; may be null
+};
 template <class T>
 struct GatedOf {  // y = f(gate) * up
   Activation kind;

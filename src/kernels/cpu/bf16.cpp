@@ -102,6 +102,11 @@ void CpuDevice::convert(const Convert& a) {
     to([x = static_cast<const Bf16*>(a.x)](int64_t i) { return widen(x[i]); });
 }
 
+void CpuDevice::round_layer_bf16(const RoundLayerBf16& a) {
+  convert({a.weights, DType::kF32, a.to_weights, DType::kBF16, a.weight_count, nullptr, false});
+  convert({a.biases, DType::kF32, a.to_biases, DType::kBF16, a.bias_count, nullptr, false});
+}
+
 void CpuDevice::add_bf16(const AddBf16& a) {
   each_range(*pool_, a.n, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) a.y[i] = a.a[i] + widen(a.b[i]);
@@ -122,6 +127,7 @@ void CpuDevice::activate_backward_bf16(const ActivateBackwardBf16& a) {
     kernels_of(a.kind).backward(x.values, dy.values, dx.values, n, false);
     dx.round_to(a.dx + i, n, a.accumulate);
   });
+  if (a.column_sums) column_sums_bf16({a.dx, a.column_sums, a.n / a.cols, a.cols, false});
 }
 void CpuDevice::gated_bf16(const GatedBf16& a) {
   each_block(*pool_, a.n, [&](int64_t i, int64_t n) {
@@ -147,6 +153,10 @@ void CpuDevice::rope_bf16(const RopeBf16& a) {
   y.round_to(a.y);
 }
 void CpuDevice::norm_bf16(const NormBf16& a) {
+  if (a.addend) {
+    add_bf16({a.x, a.addend, a.sum, a.rows * a.cols});
+    return norm_bf16({a.rms, a.sum, a.w, a.b, a.y, a.stats, a.rows, a.cols, a.eps, a.offset});
+  }
   const int64_t per_row = a.rms ? 1 : 2;
   each_rows(*pool_, a.rows, a.cols, [&](int64_t begin, int64_t end) {
     const Scratch y = Scratch::of_floats(std::max<int64_t>(a.cols, 1));
@@ -163,6 +173,8 @@ void CpuDevice::norm_backward_bf16(const NormBackwardBf16& a) {
                      {a.rms, a.x, a.w, nullptr, a.stats, a.dx, a.dw, a.db, a.rows, a.cols, a.offset,
                       a.accumulate_x, a.accumulate_w, a.accumulate_b},
                      a.dy);
+  if (a.rounded) convert({a.dx, DType::kF32, a.rounded, DType::kBF16, a.rows * a.cols, nullptr, false});
+  if (a.rounded_sums) column_sums_bf16({a.rounded, a.rounded_sums, a.rows, a.cols, false});
 }
 
 void CpuDevice::product_bf16(const ProductBf16& a) { kernels::product_bf16(*pool_, a); }

@@ -1,8 +1,7 @@
 // Elementwise kernels on bf16 activations.
 #include "kernels/cpu/isa/activations.h"
-#include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/bf16_activations.cuh"
-#include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/column_sums.cuh"
 
 namespace makar {
 
@@ -17,8 +16,10 @@ void run_convert(cudaStream_t stream, const Convert& a) {
   auto* y = static_cast<To*>(a.y);
   const bool vector = all_aligned(x, y), accumulate = a.accumulate;
   const float* factor = a.factor;
+  const bool in_place = a.x == a.y && a.from == a.to && !accumulate;
   each8(stream, a.n, [=] __device__(int64_t i, int64_t left) {
     float v[8], sum[8];
+    if (in_place && (!factor || factor[0] == 1.0f)) return;
     load8(x + i, left, vector, v);
     if (factor)
       for (int j = 0; j < 8; ++j) v[j] *= factor[0];
@@ -33,16 +34,26 @@ void run_convert(cudaStream_t stream, const Convert& a) {
 template <class F>
 void with_activation(Activation kind, F&& body) {
   switch (kind) {
-    case Activation::kRelu: return body(cuda::Relu());
-    case Activation::kGelu: return body(cuda::Gelu());
-    case Activation::kGeluTanh: return body(FastGeluTanh());
-    case Activation::kSilu: return body(FastSilu());
-    case Activation::kTanh: return body(cuda::Tanh());
-    case Activation::kSigmoid: return body(cuda::Sigmoid());
-    case Activation::kSoftplus: return body(cuda::Softplus());
-    case Activation::kExp: return body(cuda::Exp());
-    case Activation::kLogSigmoid: return body(cuda::LogSigmoid());
-    case Activation::kSquare: return body(cuda::Square());
+    case Activation::kRelu:
+      return body(cuda::Relu());
+    case Activation::kGelu:
+      return body(cuda::Gelu());
+    case Activation::kGeluTanh:
+      return body(FastGeluTanh());
+    case Activation::kSilu:
+      return body(FastSilu());
+    case Activation::kTanh:
+      return body(cuda::Tanh());
+    case Activation::kSigmoid:
+      return body(cuda::Sigmoid());
+    case Activation::kSoftplus:
+      return body(cuda::Softplus());
+    case Activation::kExp:
+      return body(cuda::Exp());
+    case Activation::kLogSigmoid:
+      return body(cuda::LogSigmoid());
+    case Activation::kSquare:
+      return body(cuda::Square());
   }
 }
 
@@ -56,19 +67,35 @@ void run_activate(cudaStream_t stream, const ActivateBf16& a, A) {
     store8(a.y + i, left, vector, v);
   });
 }
+// Writes eight values of dx, and leaves them in d.
 template <class A>
-void run_activate_backward(cudaStream_t stream, const ActivateBackwardBf16& a, A) {
+__device__ inline void activate_backward8(const ActivateBackwardBf16& a, int64_t i, int64_t left, bool vector, float (&d)[8]) {
+  float x[8], sum[8];
+  load8(a.x + i, left, vector, x);
+  load8(a.dy + i, left, vector, d);
+  for (int j = 0; j < 8; ++j) d[j] *= A::slope(x[j]);
+  if (a.accumulate) {
+    load8(a.dx + i, left, vector, sum);
+    for (int j = 0; j < 8; ++j) d[j] += sum[j];
+  }
+  store8(a.dx + i, left, vector, d);
+}
+template <class A>
+void run_activate_backward(cudaStream_t stream, Memory& memory, const ActivateBackwardBf16& a, A) {
+  if (a.column_sums) {
+    const bool vector = all_aligned(a.x, a.dy, a.dx) && a.cols % 8 == 0;
+    const ColumnTarget to[1] = {{a.column_sums, false}};
+    return column_totals<1>(stream, memory, a.n / a.cols, a.cols, to,
+                            [=] __device__(int64_t r, int64_t c, int64_t left, float(&sums)[1][8]) {
+                              float d[8];
+                              activate_backward8<A>(a, r * a.cols + c, left, vector, d);
+                              for (int j = 0; j < 8; ++j) sums[0][j] += j < left ? widen(narrow(d[j])) : 0.0f;
+                            });
+  }
   const bool vector = all_aligned(a.x, a.dy, a.dx);
   each8(stream, a.n, [=] __device__(int64_t i, int64_t left) {
-    float x[8], d[8], sum[8];
-    load8(a.x + i, left, vector, x);
-    load8(a.dy + i, left, vector, d);
-    for (int j = 0; j < 8; ++j) d[j] *= A::slope(x[j]);
-    if (a.accumulate) {
-      load8(a.dx + i, left, vector, sum);
-      for (int j = 0; j < 8; ++j) d[j] += sum[j];
-    }
-    store8(a.dx + i, left, vector, d);
+    float d[8];
+    activate_backward8<A>(a, i, left, vector, d);
   });
 }
 template <class A>
@@ -109,6 +136,18 @@ void CudaDevice::convert(const Convert& a) {
   run_convert<Bf16, Bf16>(stream_, a);
 }
 
+void CudaDevice::round_layer_bf16(const RoundLayerBf16& a) {
+  const bool vector = all_aligned(a.weights, a.biases) && all_aligned(a.to_weights, a.to_biases);
+  const int64_t weight_groups = (a.weight_count + 7) / 8, groups = weight_groups + (a.bias_count + 7) / 8;
+  each(stream_, groups, [=] __device__(int64_t group) {
+    const bool bias = group >= weight_groups;
+    const int64_t i = 8 * (bias ? group - weight_groups : group), left = (bias ? a.bias_count : a.weight_count) - i;
+    float v[8];
+    load8((bias ? a.biases : a.weights) + i, left, vector, v);
+    store8((bias ? a.to_biases : a.to_weights) + i, left, vector, v);
+  });
+}
+
 void CudaDevice::add_bf16(const AddBf16& a) {
   const bool vector = all_aligned(a.a, a.y) && aligned(a.b);
   each8(stream_, a.n, [=] __device__(int64_t i, int64_t left) {
@@ -124,7 +163,7 @@ void CudaDevice::activate_bf16(const ActivateBf16& a) {
   with_activation(a.kind, [&](auto f) { run_activate(stream_, a, f); });
 }
 void CudaDevice::activate_backward_bf16(const ActivateBackwardBf16& a) {
-  with_activation(a.kind, [&](auto f) { run_activate_backward(stream_, a, f); });
+  with_activation(a.kind, [&](auto f) { run_activate_backward(stream_, memory_, a, f); });
 }
 void CudaDevice::gated_bf16(const GatedBf16& a) {
   with_activation(a.kind, [&](auto f) { run_gated(stream_, a, f); });

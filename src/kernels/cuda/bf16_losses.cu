@@ -9,7 +9,7 @@ using namespace kernels::cuda;
 
 namespace {
 
-constexpr int kBlock = 512;
+constexpr int kBlock = 512, kMaxKeptBytes = 220 << 10;
 
 // The maximum so far, the sum of e^(x - maximum), and the sum of x.
 struct Totals {
@@ -20,8 +20,11 @@ __device__ inline Totals combine(const Totals& a, const Totals& b) {
   return {top, a.sum * exp2_of((a.top - base) * kLog2e) + b.sum * exp2_of((b.top - base) * kLog2e), a.logit_sum + b.logit_sum};
 }
 
-// One block per row.
+// One block per row. kKept: the row is kept in shared memory between its two uses, so that it is read from
+// memory once.
+template <bool kKept>
 __global__ void __launch_bounds__(kBlock) cross_entropy_kernel(CrossEntropyBf16 a, bool vector) {
+  extern __shared__ uint4 kept[];
   const int64_t r = blockIdx.x, target = a.targets[r];
   Bf16* x = a.x + r * a.stride;
   float v[8];
@@ -35,10 +38,15 @@ __global__ void __launch_bounds__(kBlock) cross_entropy_kernel(CrossEntropyBf16 
   const bool capped = a.soft_cap > 0.0f;
   const float to_cap = capped ? 1.0f / a.soft_cap : 0.0f;
   const auto logit = [&](float raw) { return capped ? a.soft_cap * tanhf(raw * to_cap) : raw; };
+  if constexpr (kKept) {  // a thread copies what it reads
+    for (int64_t c = threadIdx.x * 8; c < a.stride; c += kBlock * 8) copy16(shared_address(kept + c / 8), x + c, true);
+    copies_commit();
+    copies_wait<0>();
+  }
   Totals totals{-INFINITY, 0.0f, 0.0f};
   for (int64_t c = threadIdx.x * 8; c < a.cols; c += kBlock * 8) {
     const int64_t left = a.cols - c;
-    load8(x + c, left, vector, v);
+    load8(kKept ? reinterpret_cast<const Bf16*>(kept + c / 8) : x + c, left, vector, v);
     float top = totals.top;
     for (int j = 0; j < 8; ++j) {
       v[j] = j < left ? logit(v[j]) : -INFINITY;
@@ -71,7 +79,7 @@ __global__ void __launch_bounds__(kBlock) cross_entropy_kernel(CrossEntropyBf16 
   if (!a.gradient) return;
   const float uniform_share = a.smoothing / static_cast<float>(a.cols) * a.weight, base = lse * kLog2e;
   for (int64_t c = threadIdx.x * 8; c < a.stride; c += kBlock * 8) {
-    load8(x + c, a.stride - c, vector, v);
+    load8(kKept ? reinterpret_cast<const Bf16*>(kept + c / 8) : x + c, a.stride - c, vector, v);
     for (int j = 0; j < 8; ++j) {
       const float value = logit(v[j]);
       float d = fmaf(a.weight, exp2_of(fmaf(value, kLog2e, -base)), -uniform_share);
@@ -87,7 +95,16 @@ __global__ void __launch_bounds__(kBlock) cross_entropy_kernel(CrossEntropyBf16 
 
 void CudaDevice::cross_entropy_bf16(const CrossEntropyBf16& a) {
   if (a.rows <= 0) return;
-  cross_entropy_kernel<<<static_cast<unsigned>(a.rows), kBlock, 0, stream_>>>(a, aligned(a.x) && a.stride % 8 == 0);
+  const bool vector = aligned(a.x) && a.stride % 8 == 0;
+  const size_t row_bytes = static_cast<size_t>(a.stride) * sizeof(Bf16);
+  const auto rows = static_cast<unsigned>(a.rows);
+  static const cudaError_t ready =
+      cudaFuncSetAttribute(cross_entropy_kernel<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxKeptBytes);
+  cuda_check(ready, "cross_entropy_bf16");
+  if (vector && a.gradient && row_bytes <= kMaxKeptBytes)
+    cross_entropy_kernel<true><<<rows, kBlock, row_bytes, stream_>>>(a, true);
+  else
+    cross_entropy_kernel<false><<<rows, kBlock, 0, stream_>>>(a, vector);
   cuda_check(cudaGetLastError(), "cross_entropy_bf16");
 }
 

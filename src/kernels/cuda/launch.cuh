@@ -68,12 +68,6 @@ struct Several {
   static constexpr int64_t kMax = 40;
   T items[kMax];
 };
-template <class T, class F>
-__global__ void each_of_kernel(const __grid_constant__ Several<T> all, F body) {
-  const T& one = all.items[blockIdx.y];
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * blockDim.x;
-  for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < one.n; i += stride) body(one, i);
-}
 // Calls run(part, count, largest n) for parts of the list.
 template <class T, class F>
 void in_parts(const T* list, int64_t count, F run) {
@@ -86,15 +80,6 @@ void in_parts(const T* list, int64_t count, F run) {
     if (largest > 0) run(part, static_cast<unsigned>(n), largest);
   }
 }
-// Runs body(one, i) for every entry `one` of the list and every i < one.n, in any order.
-template <class T, class F>
-void each_of(cudaStream_t stream, const T* list, int64_t count, F body) {
-  in_parts(list, count, [&](const Several<T>& part, unsigned n, int64_t largest) {
-    each_of_kernel<<<dim3(static_cast<unsigned>(blocks_for(largest, kThreads)), n), kThreads, 0, stream>>>(part, body);
-    cuda_check(cudaGetLastError(), "kernel launch");
-  });
-}
-
 template <class F>
 __global__ void once_kernel(F body) {
   body();

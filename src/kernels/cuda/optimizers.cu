@@ -42,13 +42,55 @@ void CudaDevice::update(const Update& u) {
   });
 }
 
+namespace {
+
+// A list of tensors divided into blocks of kAdamBlock values: block b of the launch belongs to the tensor t with
+// first[t] <= b < first[t + 1].
+constexpr int64_t kAdamBlock = 4096;
+struct AdamBlocks {
+  cuda::Several<AdamW> tensors;
+  unsigned first[cuda::Several<AdamW>::kMax + 1];
+};
+
+__device__ inline void adamw_value(const AdamStep& s, float& p, float g, float& m, float& v) {
+  const float grad = madd(s.l2, p, g * s.grad_scale);
+  m = madd(s.rest1, grad - m, m), v = madd(s.rest2 * grad, grad, s.beta2 * v);
+  p = p * s.decay - s.step * m / madd(sqrtf(v), s.v_scale, s.eps);
+}
+
+__global__ void __launch_bounds__(cuda::kThreads) adamw_kernel(const __grid_constant__ AdamBlocks all) {
+  int t = 0;
+  while (blockIdx.x >= all.first[t + 1]) ++t;
+  const AdamW& a = all.tensors.items[t];
+  const int64_t begin = (blockIdx.x - all.first[t]) * kAdamBlock, end = begin + kAdamBlock < a.n ? begin + kAdamBlock : a.n;
+  const bool vector = ((reinterpret_cast<uintptr_t>(a.p) | reinterpret_cast<uintptr_t>(a.g) | reinterpret_cast<uintptr_t>(a.m) |
+                        reinterpret_cast<uintptr_t>(a.v)) % sizeof(float4)) == 0;
+#pragma unroll
+  for (int round = 0; round < kAdamBlock / (4 * cuda::kThreads); ++round) {
+    const int64_t i = begin + (round * cuda::kThreads + threadIdx.x) * 4;
+    if (vector && i + 4 <= end) {
+      const float4 g = *reinterpret_cast<const float4*>(a.g + i);
+      float4 p = *reinterpret_cast<float4*>(a.p + i), m = *reinterpret_cast<float4*>(a.m + i), v = *reinterpret_cast<float4*>(a.v + i);
+      adamw_value(a.step, p.x, g.x, m.x, v.x);
+      adamw_value(a.step, p.y, g.y, m.y, v.y);
+      adamw_value(a.step, p.z, g.z, m.z, v.z);
+      adamw_value(a.step, p.w, g.w, m.w, v.w);
+      *reinterpret_cast<float4*>(a.p + i) = p, *reinterpret_cast<float4*>(a.m + i) = m, *reinterpret_cast<float4*>(a.v + i) = v;
+    } else {
+      for (int64_t j = i; j < i + 4 && j < end; ++j) adamw_value(a.step, a.p[j], a.g[j], a.m[j], a.v[j]);
+    }
+  }
+}
+
+}  // namespace
+
 void CudaDevice::adamw(const AdamWList& all) {
-  cuda::each_of(stream_, all.items, all.count, [] __device__(const AdamW& a, int64_t i) {
-    const AdamStep& s = a.step;
-    const float p = a.p[i], grad = madd(s.l2, p, a.g[i] * s.grad_scale);
-    const float m = madd(s.rest1, grad - a.m[i], a.m[i]), v = madd(s.rest2 * grad, grad, s.beta2 * a.v[i]);
-    a.m[i] = m, a.v[i] = v;
-    a.p[i] = p * s.decay - s.step * m / madd(sqrtf(v), s.v_scale, s.eps);
+  cuda::in_parts(all.items, all.count, [&](const cuda::Several<AdamW>& part, unsigned count, int64_t) {
+    AdamBlocks blocks{part, {}};
+    for (unsigned t = 0; t < count; ++t)
+      blocks.first[t + 1] = blocks.first[t] + static_cast<unsigned>((part.items[t].n + kAdamBlock - 1) / kAdamBlock);
+    adamw_kernel<<<blocks.first[count], cuda::kThreads, 0, stream_>>>(blocks);
+    cuda_check(cudaGetLastError(), "adamw");
   });
 }
 
