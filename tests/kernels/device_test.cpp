@@ -88,6 +88,53 @@ TEST(AdamW, TheGpuHasTheBitsOfTheCpu_cuda) {
         << "tensor " << i / 4 << ", array " << i % 4;
 }
 
+// Rows of 16 threads and rows of a block, with and without a part of a tile at the end.
+TEST(Rows, SoftmaxAndLossesHaveTheBitsOfTheCpu_cuda) {
+  const auto cuda = open_device("cuda");
+  if (!cuda.ok()) GTEST_SKIP() << cuda.error().text();
+  CpuDevice cpu(2);
+  for (const int64_t cols : {7, 1023, 1024, 2048, 2049, 5000, 32000}) {
+    const int64_t rows = 5, n = rows * cols;
+    const auto values = [&](uint64_t seed) {
+      std::vector<float> out(static_cast<size_t>(n));
+      for (size_t i = 0; i < out.size(); ++i)
+        out[i] = static_cast<float>((i * 2654435761u + seed * 40503u) % 10007) / 500.0f - 10.0f;
+      return Tensor::from({n}, out);
+    };
+    const auto run = [&](Device& device) {
+      std::vector<Tensor> out;
+      const auto on_device = [&](const Tensor& t) { return t.to(device.memory()); };
+      const auto result = [&](int64_t count) {
+        out.push_back(on_device(Tensor::from({count}, std::vector<float>(static_cast<size_t>(count), 0.5f))));
+        return out.back().f32_address();
+      };
+      const Tensor x = on_device(values(1)), dy = on_device(values(2));
+      for (const bool log : {false, true}) {
+        float* y = result(n);
+        device.softmax({log, x.f32_address(), y, rows, cols});
+        device.softmax_backward({log, y, dy.f32_address(), result(n), rows, cols, log});
+      }
+      const Tensor targets = on_device(
+          Tensor::from({rows}, std::vector<int64_t>{3, kernels::kIgnoredTarget, cols - 1, 0, cols / 2}));
+      for (const float smoothing : {0.0f, 0.1f}) {
+        const Tensor capped = on_device(values(3));
+        float* losses = result(rows);
+        device.cross_entropy({capped.f32_address(), result(n), targets.i64_address(), losses, rows, cols,
+                              smoothing, 0.25f, smoothing > 0 ? 9.0f : 0.0f});
+        device.total_loss({losses, result(1), rows, 3.0});
+      }
+      device.kl_target({out[2].f32_address(), result(n), result(1), n, static_cast<float>(rows)});
+      device.sum({x.f32_address(), result(1), n, 0.125});
+      for (Tensor& t : out) t = t.host();
+      return out;
+    };
+    const auto want = run(cpu), got = run(**cuda);
+    for (size_t i = 0; i < want.size(); ++i)
+      EXPECT_FALSE(std::memcmp(want[i].raw(), got[i].raw(), want[i].bytes()))
+          << cols << " columns, result " << i;
+  }
+}
+
 TEST(Device, UnknownNamesSuggestTheNearestName) {
   const auto device = open_device("fense");
   ASSERT_FALSE(device.ok());

@@ -1,21 +1,20 @@
 // Softmax and losses.
+#include "kernels/cuda/block_rows.cuh"
 #include "kernels/cuda/cuda_device.cuh"
-#include "kernels/cuda/launch.cuh"
 
 namespace makar {
 
 using namespace kernels;
+using cuda::add_in_order;
 using cuda::each;
-using cuda::each_row;
+using cuda::each_row_of;
 using cuda::exp_of;
 using cuda::madd;
-using cuda::once;
-using cuda::RowLanes;
 using cuda::tanh_of;
 
 void CudaDevice::softmax(const Softmax& a) {
   const int64_t n = a.cols;
-  each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
+  each_row_of(stream_, a.rows, n, [=] __device__(int64_t r, const auto& lanes) {
     const float* x = a.x + r * n;
     float* y = a.y + r * n;
     if (a.log) {
@@ -32,7 +31,7 @@ void CudaDevice::softmax(const Softmax& a) {
 
 void CudaDevice::softmax_backward(const SoftmaxBackward& a) {
   const int64_t n = a.cols;
-  each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
+  each_row_of(stream_, a.rows, n, [=] __device__(int64_t r, const auto& lanes) {
     const float *y = a.y + r * n, *dy = a.dy + r * n;
     float* dx = a.dx + r * n;
     if (a.log) {
@@ -45,7 +44,8 @@ void CudaDevice::softmax_backward(const SoftmaxBackward& a) {
     }
     const float d = lanes.dot_of(
         n, [=](int64_t i) { return y[i]; }, [=](int64_t i) { return dy[i]; });
-    lanes.each(n, [&](int64_t i) { dx[i] = a.accumulate ? madd(y[i], dy[i] - d, dx[i]) : y[i] * (dy[i] - d); });
+    lanes.each(n,
+               [&](int64_t i) { dx[i] = a.accumulate ? madd(y[i], dy[i] - d, dx[i]) : y[i] * (dy[i] - d); });
   });
 }
 
@@ -54,7 +54,7 @@ void CudaDevice::cross_entropy(const CrossEntropy& a) {
   const bool capped = a.soft_cap > 0.0f;
   const CudaScratch<float> tanhs(memory_, capped && a.dx ? a.rows * n : 0);
   float* tanh = tanhs.data();
-  each_row(stream_, a.rows, [=] __device__(int64_t r, const RowLanes& lanes) {
+  each_row_of(stream_, a.rows, n, [=] __device__(int64_t r, const auto& lanes) {
     float *x = a.x + r * n, *dx = a.dx ? a.dx + r * n : nullptr;
     const int64_t target = a.targets[r];
     if (target == kIgnoredTarget) {
@@ -88,32 +88,6 @@ void CudaDevice::cross_entropy(const CrossEntropy& a) {
 
 namespace {
 
-constexpr int kLossBlock = 1024;
-
-// All threads load, the first adds: the sum keeps its order and does not wait for memory at each term.
-__global__ void total_loss_kernel(TotalLoss a) {
-  __shared__ float part[kLossBlock];
-  double total = 0;
-  for (int64_t i0 = 0; i0 < a.n; i0 += kLossBlock) {
-    const int64_t i = i0 + threadIdx.x, n = a.n - i0 < kLossBlock ? a.n - i0 : kLossBlock;
-    if (threadIdx.x < n) part[threadIdx.x] = a.losses[i];
-    __syncthreads();
-    if (threadIdx.x == 0)
-      for (int64_t j = 0; j < n; ++j) total += part[j];
-    __syncthreads();
-  }
-  if (threadIdx.x == 0) a.y[0] = static_cast<float>(total / a.divisor);
-}
-
-}  // namespace
-
-void CudaDevice::total_loss(const TotalLoss& a) {
-  total_loss_kernel<<<1, kLossBlock, 0, stream_>>>(a);
-  cuda_check(cudaGetLastError(), "total_loss");
-}
-
-namespace {
-
 __global__ void entropy_of_chunks(KlTarget a, double* parts) {  // a warp per chunk, a thread per lane
   const int64_t from = blockIdx.x * kSumChunk, end = a.n - from < kSumChunk ? a.n : from + kSumChunk;
   double lane = 0;
@@ -135,11 +109,13 @@ void CudaDevice::kl_target(const KlTarget& a) {
   double* parts = scratch.data();
   if (chunks > 0) entropy_of_chunks<<<static_cast<unsigned>(chunks), kKlLanes, 0, stream_>>>(a, parts);
   cuda_check(cudaGetLastError(), "kl_target");
-  once(stream_, [=] __device__() {
-    double entropy = 0;
-    for (int64_t c = 0; c < chunks; ++c) entropy += parts[c];
-    a.y[0] = static_cast<float>(entropy) / a.rows;
-  });
+  add_in_order(stream_, parts, chunks,
+               [=] __device__(double entropy) { a.y[0] = static_cast<float>(entropy) / a.rows; });
+}
+
+void CudaDevice::total_loss(const TotalLoss& a) {
+  add_in_order(stream_, a.losses, a.n,
+               [=] __device__(double total) { a.y[0] = static_cast<float>(total / a.divisor); });
 }
 
 }  // namespace makar

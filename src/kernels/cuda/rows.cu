@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/cuda/block_rows.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/decode_blocks.h"
@@ -10,11 +11,11 @@
 namespace makar {
 
 using namespace kernels;
+using cuda::add_in_order;
 using cuda::each;
 using cuda::each_row;
 using cuda::kLanes;
 using cuda::madd;
-using cuda::once;
 using cuda::RowLanes;
 
 void CudaDevice::copy_columns(const CopyColumns& a) {
@@ -26,7 +27,8 @@ void CudaDevice::copy_columns(const CopyColumns& a) {
   });
 }
 void CudaDevice::transpose(const Transpose& a) {
-  each(stream_, a.rows * a.cols, [=] __device__(int64_t i) { a.y[i] = a.x[i % a.rows * a.cols + i / a.rows]; });
+  each(stream_, a.rows * a.cols,
+       [=] __device__(int64_t i) { a.y[i] = a.x[i % a.rows * a.cols + i / a.rows]; });
 }
 void CudaDevice::gather_rows(const GatherRows& a) {
   each(stream_, a.count * a.width, [=] __device__(int64_t i) {
@@ -106,11 +108,8 @@ void CudaDevice::sum(const Sum& a) {
     const float sum = lanes.sum_of(n, [=](int64_t i) { return x[i]; });
     if (lanes.lane == 0) part[c] = sum;
   });
-  once(stream_, [=] __device__() {
-    double total = 0;
-    for (int64_t c = 0; c < chunks; ++c) total += part[c];
-    a.y[0] = static_cast<float>(total * a.factor);
-  });
+  add_in_order(stream_, part, chunks,
+               [=] __device__(double total) { a.y[0] = static_cast<float>(total * a.factor); });
 }
 namespace {
 
@@ -142,7 +141,8 @@ __global__ void sum_squares_kernel(const __grid_constant__ cuda::Several<SumSqua
 
 void CudaDevice::sum_squares(const SumSquaresList& all) {
   cuda::in_parts(all.items, all.count, [&](const auto& part, unsigned count, int64_t largest) {
-    const auto blocks = static_cast<unsigned>(cuda::blocks_for((largest + kSquaresChunk - 1) / kSquaresChunk, cuda::kRowsPerBlock));
+    const auto blocks = static_cast<unsigned>(
+        cuda::blocks_for((largest + kSquaresChunk - 1) / kSquaresChunk, cuda::kRowsPerBlock));
     sum_squares_kernel<<<dim3(blocks, count), cuda::kRowsPerBlock * kLanes, 0, stream_>>>(part);
     cuda_check(cudaGetLastError(), "sum_squares");
   });
@@ -173,7 +173,8 @@ void CudaDevice::embed(const Embed& a) {
   std::vector<std::byte> row(bytes_of(a.type, a.width));
   std::vector<float> values(static_cast<size_t>(a.count * a.width));
   for (int64_t i = 0; i < a.count; ++i) {
-    memory_.copy_out(row.data(), static_cast<const std::byte*>(a.table) + bytes_of(a.type, ids[i] * a.width), row.size());
+    memory_.copy_out(row.data(), static_cast<const std::byte*>(a.table) + bytes_of(a.type, ids[i] * a.width),
+                     row.size());
     decode_blocks(a.type, row.data(), a.width, values.data() + i * a.width);
   }
   memory_.copy_in(reinterpret_cast<std::byte*>(a.y), reinterpret_cast<const std::byte*>(values.data()),
@@ -182,7 +183,8 @@ void CudaDevice::embed(const Embed& a) {
 }
 void CudaDevice::decode(const Decode& a) {
   const int64_t count = a.rows * a.cols;
-  if (is_plain(a.type)) return each(stream_, count, [=] __device__(int64_t i) { a.y[i] = widen(a.type, a.x, i); });
+  if (is_plain(a.type))
+    return each(stream_, count, [=] __device__(int64_t i) { a.y[i] = widen(a.type, a.x, i); });
   std::vector<std::byte> blocks(bytes_of(a.type, count));
   memory_.copy_out(blocks.data(), static_cast<const std::byte*>(a.x), blocks.size());
   std::vector<float> values(static_cast<size_t>(count));
