@@ -1,5 +1,6 @@
 // The driver of the matrix product. Three paths:
-// - few rows (m <= rows_max): A unpacked, B panels streamed once, one parallel region;
+// - few rows by packed B (at most kMaxFewPanels panels of A): all products with one A read their panels of
+//   B once, in place, in one parallel region; up to rows_max rows, A is not packed;
 // - one block of rows (m <= kRowBlock), or packed B: A is packed, and each task packs or widens the B panels
 //   that it needs;
 // - many rows by unpacked B: all threads pack A and a block of B, then run tasks of several tiles.
@@ -26,8 +27,14 @@ constexpr int64_t kMaxSerialPack = 16384;   // up to this many elements of A, th
 constexpr int64_t kMaxL2Elements = 200000;  // elements of A that stay in the L2 cache
 constexpr int64_t kMaxTaskColumnPanels = 64;
 constexpr int64_t kPackRowPanels = 8, kPackColumnPanels = 4;  // panels that one task packs
-constexpr int64_t kShortK = 256;        // up to this k, rows are the outer loop in packed_blocks()
-constexpr int64_t kMaxWidenInTile = 1;  // panels of A up to which the tiles widen 16-bit weights
+constexpr int64_t kShortK = 256;  // up to this k, rows are the outer loop in packed_blocks()
+// Panels of A up to which packed B is read once, in place: 16-bit weights are widened in the tiles. On ARM
+// widening takes more time than the product of so few rows.
+#if defined(__aarch64__)
+constexpr int64_t kMaxFewPanels = 1;
+#else
+constexpr int64_t kMaxFewPanels = 2;
+#endif
 
 const std::byte* at(const Operand& x, int64_t row, int64_t k) {
   return static_cast<const std::byte*>(x.data) +
@@ -130,7 +137,7 @@ void multiply_panel(const Table& t, DType type, const Rows& rows, int64_t k, con
 void multiply_task(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1,
                    int64_t j0, int64_t j1, const GemmOutput& out, float* scratch, int64_t scratch_panels) {
   const Table& t = b.t;
-  const bool few = (i1 - i0) * t.mr * k <= kMaxL2Elements && scratch_panels == 1;
+  const bool few = (b.widen_in_tile || (i1 - i0) * t.mr * k <= kMaxL2Elements) && scratch_panels == 1;
   const int64_t kc = k_step(t, k), pass = few ? 1 : j1 - j0;  // column panels that finish all of k together
   for (int64_t jj = j0; jj < j1; jj += pass)
     for (int64_t p = 0; p == 0 || p < k; p += kc) {
@@ -188,32 +195,77 @@ bool below(const float* x, int64_t count, float limit) {
   return !found;
 }
 
-void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
-  const Table& t = b.table();
-  const int64_t n = b.n(), k = b.k(), panels = ceil_div(n, t.nr);
-  const float* rows = f32_at(a, 0, 0);
-  int64_t lda = a.row_stride;
-  const Scratch copy = Scratch::of_floats(a.k_stride == 1 ? 0 : m * k);
-  if (a.k_stride != 1) {
-    rows = copy.floats(), lda = k;
-    for (int64_t p = 0; p < k; ++p)
-      for (int64_t i = 0; i < m; ++i) copy.floats()[i * k + p] = *f32_at(a, i, p);
+const PackedMatrix& matrix_of(const PackedProduct& p) { return static_cast<const PackedMatrix&>(*p.b); }
+
+// The rows of a small A: unpacked with k contiguous, or packed.
+class FewRows {
+ public:
+  FewRows(ThreadPool& pool, const Table& t, int64_t m, int64_t k, const Operand& a)
+      : rows_(t, m),
+        packed_(m > t.rows_max),
+        copy_(Scratch::of_floats(packed_           ? rows_.panels * t.mr * k
+                                 : a.k_stride == 1 ? 0
+                                                   : m * k)),
+        data_(copy_.get() ? copy_.floats() : f32_at(a, 0, 0)),
+        lda_(a.k_stride == 1 ? a.row_stride : k) {
+    if (packed_) {
+      const auto pack = [&](int64_t begin, int64_t end) {
+        pack_rows(t, a, rows_, k, begin, end, copy_.floats());
+      };
+      if (m * k <= kMaxSerialPack)
+        pack(0, rows_.panels);
+      else
+        pool.for_ranges(rows_.panels, 1, pack);
+    } else if (a.k_stride != 1) {
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t i = 0; i < m; ++i) copy_.floats()[i * k + p] = *f32_at(a, i, p);
+    }
+    small_ = m == 1 && t.row_f16 && below(data_, k, 0x1p15f);
   }
-  const bool row_f16 = m == 1 && t.row_f16 && b.finite_f16() && below(rows, k, 0x1p15f);
-  constexpr int64_t kGroup = 4;  // maximum panels per kernel call
-  const int64_t groups = ceil_div(panels, kGroup);
-  const int64_t bytes = n * k * static_cast<int64_t>(size_of(b.type()));
-  const int64_t tasks = std::min(groups, stream_tasks(pool, bytes));
-  pool.run(tasks, [&](int64_t task) {
-    const int64_t first = groups * task / tasks * kGroup,
-                  last = std::min(panels, groups * (task + 1) / tasks * kGroup);
-    const int64_t col = first * t.nr, end = std::min(n, last * t.nr);
-    if (row_f16)
-      t.row_f16(end - col, k, rows, b.panel(first), k * t.nr, out.c + col, out.accumulate);
+  // Panels [first, last) of a product.
+  void multiply(const PackedProduct& product, int64_t first, int64_t last) const {
+    const PackedMatrix& b = matrix_of(product);
+    const GemmOutput& out = product.out;
+    const Table& t = b.table();
+    const int64_t k = b.k(), col = first * t.nr, end = std::min(b.n(), last * t.nr);
+    if (packed_)
+      return multiply_task(rows_, data_, {t, nullptr, &b, b.n(), true}, k, 0, rows_.panels, first, last, out,
+                           nullptr, 1);
+    if (small_ && b.finite_f16())
+      t.row_f16(end - col, k, data_, b.panel(first), k * t.nr, out.c + col, out.accumulate);
     else
-      t.rows(b.type(), static_cast<int>(m), end - col, k, rows, lda, b.panel(first), k * t.nr, out.c + col,
-             out.ldc, out.accumulate);
-    if (out.bias) add_bias(out, 0, m, col, end);
+      t.rows(b.type(), static_cast<int>(rows_.m), end - col, k, data_, lda_, b.panel(first), k * t.nr,
+             out.c + col, out.ldc, out.accumulate);
+    add_bias(out, 0, rows_.m, col, end);
+  }
+
+ private:
+  Rows rows_;
+  bool packed_, small_ = false;  // small: one row for row_f16()
+  Scratch copy_;
+  const float* data_;
+  int64_t lda_;
+};
+
+// The panels of all products are read once; each thread reads its share of every matrix.
+void few_rows(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> products) {
+  const PackedMatrix& b = matrix_of(products[0]);
+  const Table& t = b.table();
+  const auto panels = [&](size_t i) { return ceil_div(matrix_of(products[i]).n(), t.nr); };
+  int64_t all = 0, bytes = 0;
+  for (size_t i = 0; i < products.size(); ++i) {
+    check(matrix_of(products[i]).k() == b.k(), "products with one A have one k");
+    all += panels(i), bytes += static_cast<int64_t>(matrix_of(products[i]).bytes());
+  }
+  if (all == 0) return;
+  const FewRows rows(pool, t, m, b.k(), a);
+  const int64_t threads = std::min<int64_t>(all, pool.threads()), share = ceil_div(all, threads);
+  // Pieces of one or two panels: all threads finish together.
+  const int64_t most = std::min(share, std::max<int64_t>(kTasksPerThread, share / 2));
+  const int64_t pieces = std::clamp<int64_t>(stream_tasks(pool, bytes) / threads, 1, most);
+  pool.run(threads * pieces, [&](int64_t task) {
+    each_share(products.size(), panels, task / pieces, threads, task % pieces, pieces,
+               [&](size_t i, int64_t first, int64_t last) { rows.multiply(products[i], first, last); });
   });
 }
 
@@ -300,6 +352,22 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
   }
 }
 
+// Packed B, many rows, a block of them at a time.
+void many_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
+  if (b.n() <= 0) return;
+  const Table& t = b.table();
+  const int64_t max =
+      std::max<int64_t>(kRowBlock, kMaxPackedFloats / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
+  const int64_t blocks = ceil_div(m, max), per_block = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
+  for (int64_t i = 0; i < m; i += per_block) {
+    Operand part_a = a;
+    part_a.data = at(a, i, 0);
+    GemmOutput part = out;
+    part.c += i * out.ldc;
+    row_block(pool, std::min(per_block, m - i), b.k(), part_a, {t, nullptr, &b, b.n(), false}, part);
+  }
+}
+
 }  // namespace
 
 size_t PackedMatrix::bytes_for(DType type, int64_t n, int64_t k, const Table& table) {
@@ -372,32 +440,25 @@ void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, c
 }
 
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
-  if (is_block(b.type())) return quant_gemm(pool, m, a, b.quant(), out);
-  check(a.type == DType::kF32, "the left side of a matrix product is f32");
-  if (m <= 0 || b.n() <= 0) return;
-  const Table& t = b.table();
-  if (m <= t.rows_max) return few_rows(pool, m, a, b, out);
-  const int64_t max =
-      std::max<int64_t>(kRowBlock, kMaxPackedFloats / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
-  const int64_t blocks = ceil_div(m, max), per_block = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
-  for (int64_t i = 0; i < m; i += per_block) {
-    Operand part_a = a;
-    part_a.data = at(a, i, 0);
-    GemmOutput part = out;
-    part.c += i * out.ldc;
-    row_block(pool, std::min(per_block, m - i), b.k(), part_a,
-              {t, nullptr, &b, b.n(), m <= kMaxWidenInTile * t.mr}, part);
-  }
+  const PackedProduct product{&b, out};
+  gemm(pool, m, a, {&product, 1});
 }
 
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> products) {
-  const auto matrix = [](const PackedProduct& p) -> const PackedMatrix& {
-    return static_cast<const PackedMatrix&>(*p.b);
-  };
-  if (std::all_of(products.begin(), products.end(),
-                  [&](const auto& p) { return matrix(p).quant().defined(); }))
-    return quant_gemm(pool, m, a, products);
-  for (const PackedProduct& p : products) gemm(pool, m, a, matrix(p), p.out);
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  if (m <= 0 || products.empty()) return;
+  const auto quantized = [](const PackedProduct& p) { return matrix_of(p).quant().defined(); };
+  if (std::all_of(products.begin(), products.end(), quantized)) return quant_gemm(pool, m, a, products);
+  const Table& t = matrix_of(products[0]).table();
+  if (m <= kMaxFewPanels * t.mr && std::none_of(products.begin(), products.end(), quantized))
+    return few_rows(pool, m, a, products);
+  for (const PackedProduct& p : products) {
+    const PackedMatrix& b = matrix_of(p);
+    if (quantized(p) || m <= kMaxFewPanels * t.mr)
+      gemm(pool, m, a, {&p, 1});
+    else
+      many_rows(pool, m, a, b, p.out);
+  }
 }
 
 }  // namespace makar::kernels

@@ -39,10 +39,12 @@ inline Vec fma(Vec a, Vec b, Vec c) { return _mm256_fmadd_ps(a, b, c); }
 #endif
 constexpr int kVecs = 2, kNr = kVecs * kVecLanes;
 
-// R rows of A, element (i, p) at a[i * row + p * step], by P panels at once.
-template <int R, int P, class T>
-inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const T* b, int64_t panel,
-                     float* c, int64_t ldc, bool accumulate) {
+// R rows of A, element (i, p) at a[i * row + p * step], by P panels at once. With `Ahead` > 0, B is
+// prefetched that many k ahead in each panel, and at the end of the panels in the next P ones; `Level` 3 is
+// the L1 cache, 2 the L2 cache.
+template <int R, int P, int Ahead, int Level, class T>
+[[gnu::always_inline]] inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const T* b,
+                                            int64_t panel, float* c, int64_t ldc, bool accumulate) {
   Vec acc[P][R][kVecs];
 #pragma clang loop unroll(full)
   for (int q = 0; q < P; ++q)
@@ -52,8 +54,10 @@ inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const
       for (int j = 0; j < kVecs; ++j)
         acc[q][i][j] = accumulate ? load(c + i * ldc + q * kNr + j * kVecLanes) : zero();
   for (int64_t p = 0; p < k; ++p, a += step, b += kNr) {
+    const int64_t ahead = Ahead * kNr + (P > 1 && p >= k - Ahead ? (P - 1) * panel : 0);
 #pragma clang loop unroll(full)
     for (int q = 0; q < P; ++q) {
+      if constexpr (Ahead > 0) __builtin_prefetch(b + q * panel + ahead, 0, Level);
       Vec v[kVecs];
 #pragma clang loop unroll(full)
       for (int j = 0; j < kVecs; ++j) v[j] = load(b + q * panel + j * kVecLanes);
@@ -73,15 +77,21 @@ inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const
       for (int j = 0; j < kVecs; ++j) store(c + i * ldc + q * kNr + j * kVecLanes, acc[q][i][j]);
 }
 
+// Tiles that widen 16-bit weights take them from memory a piece of k after the other, several rows of tiles
+// per piece: prefetched a piece ahead.
 template <int R, class T>
 inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t ldc, bool accumulate) {
-  any_tile<R, 1>(k, a, 1, kMr, b, 0, c, ldc, accumulate);
+  any_tile<R, 1, sizeof(T) == 2 ? kKc : 0, 2>(k, a, 1, kMr, b, 0, c, ldc, accumulate);
 }
 
+// Few rows read 16-bit weights from memory once; the processor's own prefetches end at each page of 4 KiB. On
+// one core of a Xeon with AMX whose plain reads ran at 17 GB/s, one row took 17.3 instead of 12.9 GB/s with
+// prefetches 8 KiB ahead over all panels, and eight rows 12.7 instead of 6.0.
 template <int M, int P, class T>
 inline void full_rows(int64_t k, const float* a, int64_t lda, const T* b, int64_t panel, float* c,
                       int64_t ldc, bool accumulate) {
-  any_tile<M, P>(k, a, lda, 1, b, panel, c, ldc, accumulate);
+  constexpr int kAhead = sizeof(T) == 2 ? 8192 / (P * kNr * 2) : 0;
+  any_tile<M, P, kAhead, 3>(k, a, lda, 1, b, panel, c, ldc, accumulate);
 }
 
 // Panels processed together by the rows kernel: 8 to 20 accumulators, as many as clang keeps in registers.
