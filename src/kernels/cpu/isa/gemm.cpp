@@ -76,9 +76,6 @@ void rows_of(int64_t k, const float* a, int64_t lda, const void* panels, int64_t
   int64_t j = 0;
   for (; j + (P - 1) * kNr < n; j += P * kNr, b += P * panel)
     rows_group<M, P>(k, a, lda, b, panel, c + j, ldc, n - j, accumulate);
-  if constexpr (P > 2)
-    for (; j + kNr < n; j += 2 * kNr, b += 2 * panel)
-      rows_group<M, 2>(k, a, lda, b, panel, c + j, ldc, n - j, accumulate);
   for (; j < n; j += kNr, b += panel) rows_group<M, 1>(k, a, lda, b, panel, c + j, ldc, n - j, accumulate);
 }
 
