@@ -81,8 +81,8 @@ int main(int argc, char** argv) {
     return found / (10.0 * static_cast<double>(queries));
   };
   const auto smallest = [](const auto& recall) {
-    size_t ef = 10;
-    while (ef < 2000 && recall(ef) < 0.99) ef += ef / 4;
+    size_t ef = 16;
+    while (ef < 2000 && recall(ef) < 0.99) ef += ef / 16;
     return ef;
   };
   const size_t makar_ef = smallest(makar_recall), peer_ef = smallest(peer_recall);

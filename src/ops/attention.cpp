@@ -71,11 +71,20 @@ void sink_logits_backward(const Context& ctx, const Tensor& sink_logits, const A
   ctx.tape->pass(sink_logits, dsink_logits);
 }
 
+// Zeros, written by all threads of a CPU.
+Tensor zero_gradient(const Context& ctx, const Shape& shape) {
+  if (!ctx.device.memory().is_host()) return ctx.zeros(shape);
+  const Tensor t = ctx.empty(shape);
+  ctx.device.fill({ctx.f32(t), t.count(), 0.0f});
+  return t;
+}
+
 // `shape`: from the forward pass; the batch keeps its addresses alive.
 void backward(const Context& ctx, const AttentionBatch& batch, const kernels::AttentionShape& shape,
               const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out, const Tensor& lse,
               const Tensor& dy) {
-  const Tensor dq = ctx.zeros(q.shape()), dk = ctx.zeros(k.shape()), dv = ctx.zeros(v.shape());
+  const Tensor dq = zero_gradient(ctx, q.shape()), dk = zero_gradient(ctx, k.shape()),
+               dv = zero_gradient(ctx, v.shape());
   const bool need_bias = ctx.needs(batch.bias_table);
   const int64_t width = 2 * batch.bias_span + 1;
   const Tensor dbias = need_bias ? ctx.zeros({shape.count, shape.heads, width}) : Tensor();

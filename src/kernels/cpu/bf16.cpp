@@ -301,7 +301,9 @@ void CpuDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   const FloatBuffer q(*pool_, a.q, nq), k(*pool_, a.k, nk), v(*pool_, a.v, nk), out(*pool_, a.out, nq),
       dy(*pool_, a.dy, nq);
   const FloatBuffer dq(*pool_, nq), dk(*pool_, nk), dv(*pool_, nk);
-  std::fill_n(dq.data(), nq, 0.0f), std::fill_n(dk.data(), nk, 0.0f), std::fill_n(dv.data(), nk, 0.0f);
+  fill({dq.data(), nq, 0.0f});
+  fill({dk.data(), nk, 0.0f});
+  fill({dv.data(), nk, 0.0f});
   attention_backward({a.shape, q.data(), k.data(), v.data(), out.data(), a.lse, dy.data(), dq.data(),
                       dk.data(), dv.data(), nullptr});
   round_rows(*pool_, a.shape, a.shape.heads * a.shape.head_dim, dq, a.dq, q_rows);

@@ -1,5 +1,5 @@
 // The driver of the matrix product. Three paths:
-// - few rows (m <= rows_max): A unpacked, B panels streamed once, one parallel region;
+// - few rows by packed B: gemm_few.cpp;
 // - one block of rows (m <= kRowBlock), or packed B: A is packed, and each task packs or widens the B panels
 //   that it needs;
 // - many rows by unpacked B: all threads pack A and a block of B, then run tasks of several tiles.
@@ -8,13 +8,9 @@
 #include "kernels/cpu/gemm.h"
 
 #include <algorithm>
-#include <atomic>
-#include <cmath>
-#include <cstring>
 #include <limits>
 
-#include "base/cores.h"
-#include "kernels/cpu/tasks.h"
+#include "kernels/cpu/gemm_tasks.h"
 
 namespace makar::kernels {
 namespace {
@@ -22,135 +18,9 @@ namespace {
 constexpr int64_t kRowBlock = 256;                      // rows of packed A per task: half of a 1 MiB cache
 constexpr int64_t kMaxPackedFloats = int64_t{2} << 20;  // of A, and of B: 8 MiB each
 constexpr int64_t kMaxK = 8192;                         // longer products are split and accumulated
-constexpr int64_t kMaxSerialPack = 16384;   // up to this many elements of A, the caller packs alone
-constexpr int64_t kMaxL2Elements = 200000;  // elements of A that stay in the L2 cache
 constexpr int64_t kMaxTaskColumnPanels = 64;
 constexpr int64_t kPackRowPanels = 8, kPackColumnPanels = 4;  // panels that one task packs
-constexpr int64_t kShortK = 256;        // up to this k, rows are the outer loop in packed_blocks()
-constexpr int64_t kMaxWidenInTile = 1;  // panels of A up to which the tiles widen 16-bit weights
-
-const std::byte* at(const Operand& x, int64_t row, int64_t k) {
-  return static_cast<const std::byte*>(x.data) +
-         static_cast<size_t>(row * x.row_stride + k * x.k_stride) * size_of(x.type);
-}
-const float* f32_at(const Operand& x, int64_t row, int64_t k) {
-  return reinterpret_cast<const float*>(at(x, row, k));
-}
-
-void check_type(DType type) {
-  check(type == DType::kF32 || type == DType::kF16 || type == DType::kBF16,
-        "a matrix product reads f32, f16 or bf16");
-}
-
-// Panels of B, packed or to be packed.
-struct Columns {
-  const Table& t;
-  const Operand* unpacked = nullptr;  // [n, k]
-  const PackedMatrix* packed = nullptr;
-  int64_t n = 0;
-  bool widen_in_tile = false;  // few rows: 16-bit packed panels are not widened beforehand
-
-  bool in_place() const { return packed && (widen_in_tile || packed->type() == DType::kF32); }
-  // Type of the panels that get() returns.
-  DType type() const { return in_place() ? packed->type() : DType::kF32; }
-
-  // Panels [first, first + count) restricted to k in [p, p + kc): in place, or written to `scratch`. `step`
-  // receives the bytes between panels.
-  const std::byte* get(int64_t first, int64_t count, int64_t p, int64_t kc, float* scratch,
-                       int64_t* step) const {
-    if (in_place()) {
-      const auto row = t.nr * static_cast<int64_t>(size_of(packed->type()));
-      *step = packed->k() * row;
-      return static_cast<const std::byte*>(packed->panel(first)) + p * row;
-    }
-    if (packed) {
-      for (int64_t j = 0; j < count; ++j)
-        t.widen(packed->type(), static_cast<const uint16_t*>(packed->panel(first + j)) + p * t.nr, kc * t.nr,
-                scratch + j * kc * t.nr);
-    } else {
-      const int64_t row = first * t.nr, rows = std::min(n - row, count * t.nr);
-      if (unpacked->type == DType::kF32)
-        t.pack_b(f32_at(*unpacked, row, p), unpacked->row_stride, unpacked->k_stride, rows, kc, scratch);
-      else
-        t.pack_b_widen(unpacked->type, reinterpret_cast<const uint16_t*>(at(*unpacked, row, p)),
-                       unpacked->row_stride, unpacked->k_stride, rows, kc, scratch);
-    }
-    *step = kc * t.nr * static_cast<int64_t>(sizeof(float));
-    return reinterpret_cast<const std::byte*>(scratch);
-  }
-};
-
-// Packed rows of A: panels [k][mr] with `per_panel` rows. Few rows are distributed evenly over the panels.
-struct Rows {
-  int64_t m = 0, per_panel = 0, panels = 0;
-  Rows(const Table& t, int64_t rows) : m(rows), panels(ceil_div(rows, t.mr)) {
-    per_panel = rows <= 4 * t.mr ? ceil_div(rows, panels) : t.mr;
-    panels = ceil_div(rows, per_panel);
-  }
-  int count(int64_t panel) const { return static_cast<int>(std::min(per_panel, m - panel * per_panel)); }
-};
-
-// Splits k evenly into pieces of at most t.kc.
-int64_t k_step(const Table& t, int64_t k) { return k == 0 ? 1 : ceil_div(k, ceil_div(k, t.kc)); }
-
-// Packed A has the layout [k pieces][panels][k in the piece][mr]: the panels of a task are contiguous.
-void pack_rows(const Table& t, const Operand& a, const Rows& rows, int64_t k, int64_t begin, int64_t end,
-               float* out) {
-  const int64_t kc = k_step(t, k);
-  for (int64_t p = 0; p < k; p += kc) {
-    const int64_t k_count = std::min(kc, k - p);
-    float* to = out + p * rows.panels * t.mr;
-    if (rows.per_panel == t.mr) {
-      const int64_t count = std::min(rows.m - begin * t.mr, (end - begin) * t.mr);
-      t.pack_a(f32_at(a, begin * t.mr, p), a.row_stride, a.k_stride, count, k_count,
-               to + begin * k_count * t.mr);
-    } else {
-      for (int64_t i = begin; i < end; ++i)
-        t.pack_a(f32_at(a, i * rows.per_panel, p), a.row_stride, a.k_stride, rows.count(i), k_count,
-                 to + i * k_count * t.mr);
-    }
-  }
-}
-
-// Multiplies A panels [i0, i1) by one B panel, for one k piece.
-void multiply_panel(const Table& t, DType type, const Rows& rows, int64_t k, const float* a,
-                    const void* panel, int64_t i0, int64_t i1, float* c, int64_t ldc, int cols,
-                    bool accumulate) {
-  for (int64_t i = i0; i < i1; ++i) {
-    float* to = c + i * rows.per_panel * ldc;
-    if (i + 1 < i1)  // prefetch the next tile of C
-      for (int r = 0; r < rows.count(i + 1); ++r) __builtin_prefetch(to + (rows.per_panel + r) * ldc, 1);
-    t.tile(type, k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate);
-  }
-}
-
-// One task: row panels [i0, i1) by column panels [j0, j1), with k in pieces so that a B panel stays in the L1
-// cache. Few rows finish all of k before the next columns (B is one stream, A stays in the L2 cache); many
-// rows process all columns of a k piece first.
-void multiply_task(const Rows& rows, const float* a, const Columns& b, int64_t k, int64_t i0, int64_t i1,
-                   int64_t j0, int64_t j1, const GemmOutput& out, float* scratch, int64_t scratch_panels) {
-  const Table& t = b.t;
-  const bool few = (i1 - i0) * t.mr * k <= kMaxL2Elements && scratch_panels == 1;
-  const int64_t kc = k_step(t, k), pass = few ? 1 : j1 - j0;  // column panels that finish all of k together
-  for (int64_t jj = j0; jj < j1; jj += pass)
-    for (int64_t p = 0; p == 0 || p < k; p += kc) {
-      const int64_t k_count = std::min(kc, k - p), j_end = std::min(j1, jj + pass);
-      for (int64_t j = jj; j < j_end; j += scratch_panels) {
-        const int64_t group = std::min(scratch_panels, j_end - j);
-        int64_t step = 0;
-        const std::byte* panel = b.get(j, group, p, k_count, scratch, &step);
-        for (int64_t g = 0; g < group; ++g, panel += step) {
-          const int64_t col = (j + g) * t.nr;
-          const int cols = static_cast<int>(std::min<int64_t>(t.nr, b.n - col));
-          multiply_panel(t, b.type(), rows, k_count, a + p * rows.panels * t.mr, panel, i0, i1, out.c + col,
-                         out.ldc, cols, out.accumulate || p > 0);
-        }
-      }
-    }
-  if (out.bias)
-    add_bias(out, i0 * rows.per_panel, std::min(i1 * rows.per_panel, rows.m), j0 * t.nr,
-             std::min(j1 * t.nr, b.n));
-}
+constexpr int64_t kShortK = 256;  // up to this k, rows are the outer loop in packed_blocks()
 
 // Division of a grid of row and column panels into tasks: minimises the load of the busiest thread. Ties go
 // to the finer division, which is less sensitive to a delayed thread.
@@ -174,58 +44,15 @@ struct Grid {
   }
 };
 
-// True if no f16 has all exponent bits set. Padding is zero.
-bool all_finite(const uint16_t* x, int64_t count) {
-  bool found = false;
-  for (int64_t i = 0; i < count; ++i) found |= (x[i] & 0x7c00u) == 0x7c00u;
-  return !found;
-}
-
-// True if all |x| are below the limit.
-bool below(const float* x, int64_t count, float limit) {
-  bool found = false;
-  for (int64_t i = 0; i < count; ++i) found |= !(std::fabs(x[i]) < limit);
-  return !found;
-}
-
-void few_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
-  const Table& t = b.table();
-  const int64_t n = b.n(), k = b.k(), panels = ceil_div(n, t.nr);
-  const float* rows = f32_at(a, 0, 0);
-  int64_t lda = a.row_stride;
-  const Scratch copy = Scratch::of_floats(a.k_stride == 1 ? 0 : m * k);
-  if (a.k_stride != 1) {
-    rows = copy.floats(), lda = k;
-    for (int64_t p = 0; p < k; ++p)
-      for (int64_t i = 0; i < m; ++i) copy.floats()[i * k + p] = *f32_at(a, i, p);
-  }
-  const bool row_f16 = m == 1 && t.row_f16 && b.finite_f16() && below(rows, k, 0x1p15f);
-  constexpr int64_t kGroup = 4;  // maximum panels per kernel call
-  const int64_t groups = ceil_div(panels, kGroup);
-  const int64_t bytes = n * k * static_cast<int64_t>(size_of(b.type()));
-  const int64_t tasks = std::min(groups, stream_tasks(pool, bytes));
-  pool.run(tasks, [&](int64_t task) {
-    const int64_t first = groups * task / tasks * kGroup,
-                  last = std::min(panels, groups * (task + 1) / tasks * kGroup);
-    const int64_t col = first * t.nr, end = std::min(n, last * t.nr);
-    if (row_f16)
-      t.row_f16(end - col, k, rows, b.panel(first), k * t.nr, out.c + col, out.accumulate);
-    else
-      t.rows(b.type(), static_cast<int>(m), end - col, k, rows, lda, b.panel(first), k * t.nr, out.c + col,
-             out.ldc, out.accumulate);
-    if (out.bias) add_bias(out, 0, m, col, end);
-  });
-}
-
 // All rows fit one packed block of A. Each task packs or widens the B panels that it needs.
-void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
+void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const GemmColumns& b,
                const GemmOutput& out) {
   const Table& t = b.t;
-  const Rows rows(t, m);
+  const GemmRows rows(t, m);
   const int64_t panels = ceil_div(b.n, t.nr);
   const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
   const auto pack = [&](int64_t begin, int64_t end) {
-    pack_rows(t, a, rows, k, begin, end, packed_a.floats());
+    pack_gemm_rows(t, a, rows, k, begin, end, packed_a.floats());
   };
   if (m * k <= kMaxSerialPack)
     pack(0, rows.panels);
@@ -239,16 +66,16 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const C
     const int64_t i = task / grid.col_tasks * grid.row_step, j = task % grid.col_tasks * grid.col_step;
     const Scratch scratch =
         Scratch::of_floats(in_place ? 0 : scratch_panels * t.nr * std::min<int64_t>(k, t.kc));
-    multiply_task(rows, packed_a.floats(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
-                  std::min(panels, j + grid.col_step), out, scratch.floats(), scratch_panels);
+    multiply_gemm_task(rows, packed_a.floats(), b, k, i, std::min(rows.panels, i + grid.row_step), j,
+                       std::min(panels, j + grid.col_step), out, scratch.floats(), scratch_panels);
   });
 }
 
 // Unpacked B, many rows: blocks of B [columns, k] are packed once by all threads and used by every row.
-void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const Columns& b,
+void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const GemmColumns& b,
                    const GemmOutput& out) {
   const Table& t = b.t;
-  const Rows rows(t, m);
+  const GemmRows rows(t, m);
   const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
   const int64_t panels = ceil_div(b.n, t.nr);
   const int64_t max = std::clamp<int64_t>(kMaxPackedFloats / std::max<int64_t>(k, 1) / t.nr, 16, panels);
@@ -260,8 +87,8 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
                   b_tasks = ceil_div(count, kPackColumnPanels);
     pool.run(a_tasks + b_tasks, [&](int64_t task) {
       if (task < a_tasks) {
-        pack_rows(t, a, rows, k, task * kPackRowPanels, std::min(rows.panels, (task + 1) * kPackRowPanels),
-                  packed_a.floats());
+        pack_gemm_rows(t, a, rows, k, task * kPackRowPanels,
+                       std::min(rows.panels, (task + 1) * kPackRowPanels), packed_a.floats());
       } else {
         const int64_t j = (task - a_tasks) * kPackColumnPanels;
         int64_t step = 0;
@@ -274,7 +101,7 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
     GemmOutput part = out;
     part.c += first * t.nr;
     if (part.bias) part.bias += first * t.nr;
-    const int64_t kc = k_step(t, k);
+    const int64_t kc = gemm_k_step(t, k);
     pool.run(grid.row_tasks * grid.col_tasks, [&](int64_t task) {
       const int64_t i0 = task / grid.col_tasks * grid.row_step,
                     i1 = std::min(rows.panels, i0 + grid.row_step);
@@ -291,65 +118,39 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
           continue;
         }
         for (int64_t j = j0; j < j1; ++j)
-          multiply_panel(t, DType::kF32, rows, k_count, packed_a.floats() + p * rows.panels * t.mr,
-                         packed_b.floats() + (j * k + p) * t.nr, i0, i1, part.c + j * t.nr, out.ldc,
-                         static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)), out.accumulate || p > 0);
+          multiply_gemm_panel(t, DType::kF32, rows, k_count, packed_a.floats() + p * rows.panels * t.mr,
+                              packed_b.floats() + (j * k + p) * t.nr, i0, i1, part.c + j * t.nr, out.ldc,
+                              static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
+                              out.accumulate || p > 0);
       }
       if (part.bias) add_bias(part, i0 * t.mr, std::min(i1 * t.mr, m), j0 * t.nr, std::min(j1 * t.nr, cols));
     });
   }
 }
 
-}  // namespace
-
-size_t PackedMatrix::bytes_for(DType type, int64_t n, int64_t k, const Table& table) {
-  if (is_block(type)) return QuantMatrix::bytes_for(type, n, k);
-  return static_cast<size_t>(ceil_div(n, table.nr) * table.nr * k) * size_of(type);
-}
-
-PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, int64_t k, const Table& table,
-                                Memory& memory) {
-  PackedMatrix packed;
-  if (is_block(b.type)) {
-    check(b.k_stride == 1 && b.row_stride == k, "a matrix of a block type must be contiguous");
-    packed.quant_ = QuantMatrix::pack(pool, b.type, b.data, n, k, table, memory);
-    packed.table_ = &table, packed.n_ = n, packed.k_ = k;
-    return packed;
+// Packed B, many rows, a block of them at a time.
+void many_rows(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
+  if (b.n() <= 0) return;
+  const Table& t = b.table();
+  const int64_t max =
+      std::max<int64_t>(kRowBlock, kMaxPackedFloats / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
+  const int64_t blocks = ceil_div(m, max), per_block = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
+  for (int64_t i = 0; i < m; i += per_block) {
+    Operand part_a = a;
+    part_a.data = operand_at(a, i, 0);
+    GemmOutput part = out;
+    part.c += i * out.ldc;
+    row_block(pool, std::min(per_block, m - i), b.k(), part_a, {t, nullptr, &b, b.n(), false}, part);
   }
-  check_type(b.type);
-  const int64_t panels = ceil_div(n, table.nr);
-  packed.table_ = &table;
-  packed.data_ = Tensor::empty({panels, k, table.nr}, b.type, memory);
-  std::byte* panels_at = packed.data_.address();
-  if (memory.is_host()) place_parts(panels_at, packed.data_.bytes(), pool.threads());
-  packed.n_ = n, packed.k_ = k;
-  const int64_t tasks = ceil_div(panels, kPackColumnPanels);
-  std::atomic<bool> finite = b.type == DType::kF16;
-  pool.run(tasks, [&](int64_t task) {
-    const int64_t row = task * kPackColumnPanels * table.nr,
-                  rows = std::min<int64_t>(n - row, kPackColumnPanels * table.nr);
-    if (b.type == DType::kF32)
-      table.pack_b(f32_at(b, row, 0), b.row_stride, b.k_stride, rows, k,
-                   reinterpret_cast<float*>(panels_at) + row * k);
-    else
-      table.pack_b16(reinterpret_cast<const uint16_t*>(at(b, row, 0)), b.row_stride, b.k_stride, rows, k,
-                     reinterpret_cast<uint16_t*>(panels_at) + row * k);
-    if (b.type == DType::kF16 && !all_finite(reinterpret_cast<uint16_t*>(panels_at) + row * k, rows * k))
-      finite.store(false, std::memory_order_relaxed);
-  });
-  packed.finite_f16_ = finite.load();
-  return packed;
 }
 
-const void* PackedMatrix::panel(int64_t index) const {
-  return data_.address() + static_cast<size_t>(index * k_ * table_->nr) * size_of(data_.dtype());
-}
+}  // namespace
 
 void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, const Operand& b,
           const GemmOutput& out, const Table& table) {
   check(a.type == DType::kF32, "the left side of a matrix product is f32");
-  check_type(b.type);
-  const Columns columns{table, &b, nullptr, n};
+  check_product_type(b.type);
+  const GemmColumns columns{table, &b, nullptr, n};
   if (m <= 0 || n <= 0) return;
   if (m <= kRowBlock) return row_block(pool, m, k, a, columns, out);
   // Blocks of rows and of k keep the packed copies small; k blocks accumulate in order.
@@ -359,9 +160,9 @@ void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, c
         kRowBlock * 2, kMaxPackedFloats / std::max<int64_t>(k_count, 1) / table.mr * table.mr);
     const int64_t blocks = ceil_div(m, max), per_block = ceil_div(ceil_div(m, blocks), table.mr) * table.mr;
     Operand a_part = a, b_part = b;
-    b_part.data = at(b, 0, p);
+    b_part.data = operand_at(b, 0, p);
     for (int64_t i = 0; i < m; i += per_block) {
-      a_part.data = at(a, i, p);
+      a_part.data = operand_at(a, i, p);
       GemmOutput part = out;
       part.c += i * out.ldc;
       part.accumulate = out.accumulate || p > 0;
@@ -372,32 +173,25 @@ void gemm(ThreadPool& pool, int64_t m, int64_t n, int64_t k, const Operand& a, c
 }
 
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, const PackedMatrix& b, const GemmOutput& out) {
-  if (is_block(b.type())) return quant_gemm(pool, m, a, b.quant(), out);
-  check(a.type == DType::kF32, "the left side of a matrix product is f32");
-  if (m <= 0 || b.n() <= 0) return;
-  const Table& t = b.table();
-  if (m <= t.rows_max) return few_rows(pool, m, a, b, out);
-  const int64_t max =
-      std::max<int64_t>(kRowBlock, kMaxPackedFloats / std::max<int64_t>(b.k(), 1) / t.mr * t.mr);
-  const int64_t blocks = ceil_div(m, max), per_block = ceil_div(ceil_div(m, blocks), t.mr) * t.mr;
-  for (int64_t i = 0; i < m; i += per_block) {
-    Operand part_a = a;
-    part_a.data = at(a, i, 0);
-    GemmOutput part = out;
-    part.c += i * out.ldc;
-    row_block(pool, std::min(per_block, m - i), b.k(), part_a,
-              {t, nullptr, &b, b.n(), m <= kMaxWidenInTile * t.mr}, part);
-  }
+  const PackedProduct product{&b, out};
+  gemm(pool, m, a, {&product, 1});
 }
 
 void gemm(ThreadPool& pool, int64_t m, const Operand& a, std::span<const PackedProduct> products) {
-  const auto matrix = [](const PackedProduct& p) -> const PackedMatrix& {
-    return static_cast<const PackedMatrix&>(*p.b);
-  };
-  if (std::all_of(products.begin(), products.end(),
-                  [&](const auto& p) { return matrix(p).quant().defined(); }))
-    return quant_gemm(pool, m, a, products);
-  for (const PackedProduct& p : products) gemm(pool, m, a, matrix(p), p.out);
+  check(a.type == DType::kF32, "the left side of a matrix product is f32");
+  if (m <= 0 || products.empty()) return;
+  const auto quantized = [](const PackedProduct& p) { return matrix_of(p).quant().defined(); };
+  if (std::all_of(products.begin(), products.end(), quantized)) return quant_gemm(pool, m, a, products);
+  const Table& t = matrix_of(products[0]).table();
+  if (m <= max_few_rows(t) && std::none_of(products.begin(), products.end(), quantized))
+    return gemm_few_rows(pool, m, a, products);
+  for (const PackedProduct& p : products) {
+    const PackedMatrix& b = matrix_of(p);
+    if (quantized(p) || m <= max_few_rows(t))
+      gemm(pool, m, a, {&p, 1});
+    else
+      many_rows(pool, m, a, b, p.out);
+  }
 }
 
 }  // namespace makar::kernels

@@ -186,22 +186,6 @@ void each_matrix(const Matrices& matrices, int64_t unit, int64_t begin, int64_t 
   }
 }
 
-// Visits one of `pieces` pieces of a thread's share of the panels: of every matrix the part that the thread
-// has packed, whose pages are on its NUMA node.
-template <class Body>
-void each_share(const Matrices& matrices, int64_t thread, int64_t threads, int64_t piece, int64_t pieces,
-                const Body& body) {
-  const auto first = [&](const GroupedMatrix& m, int64_t t) { return m.panels() * t / threads; };
-  int64_t total = 0;
-  for (const GroupedMatrix& m : matrices) total += first(m, thread + 1) - first(m, thread);
-  int64_t begin = total * piece / pieces, end = total * (piece + 1) / pieces;
-  for (const GroupedMatrix& m : matrices) {
-    const int64_t from = first(m, thread), count = first(m, thread + 1) - from;
-    if (begin < count && end > 0) body(m, from + std::max<int64_t>(begin, 0), from + std::min(end, count));
-    begin -= count, end -= count;
-  }
-}
-
 void few_rows(ThreadPool& pool, const Activations& a, const Matrices& matrices) {
   int64_t panels = 0, bytes = 0;
   for (const GroupedMatrix& matrix : matrices)
@@ -209,10 +193,12 @@ void few_rows(ThreadPool& pool, const Activations& a, const Matrices& matrices) 
   const int64_t threads = std::min<int64_t>(panels, pool.threads());
   const int64_t pieces = std::max<int64_t>(1, std::min(panels, stream_tasks(pool, bytes)) / threads);
   pool.run(threads * pieces, [&](int64_t i) {
-    each_share(matrices, i / pieces, threads, i % pieces, pieces,
-               [&](const GroupedMatrix& one, int64_t j0, int64_t j1) {
-                 multiply_in_place(a, *one.b, j0, j1, one.out);
-               });
+    each_share(
+        matrices.size(), [&](size_t m) { return matrices[m].panels(); }, i / pieces, threads, i % pieces,
+        pieces,
+        [&](size_t m, int64_t j0, int64_t j1) {
+          multiply_in_place(a, *matrices[m].b, j0, j1, matrices[m].out);
+        });
   });
 }
 
