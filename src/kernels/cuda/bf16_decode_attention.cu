@@ -79,9 +79,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   for (int i = thread; i < kRows * kDim / 2; i += kThreads) store32(queries.base + i * 4, 0);
   if (thread < kRows) top[thread] = -INFINITY;
   __syncthreads();
-  wait_for_previous_kernel();
   const SequenceRows s = a.shape.sequences[blockIdx.y];
-  if (s.q_rows == 0) return;
   const VisibleKeys visible(a.shape, s);
   const int first = visible.first(0), last = visible.last(0), newest = static_cast<int>(s.past);
   const int begin = first / kKeys, end = (last + kKeys - 1) / kKeys;
@@ -92,10 +90,15 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   const auto fetch_values = [&](int t0) {
     for (int t = 0; t < kTiles && t0 + t < end; ++t) fetch(a.cache, s, v_at, (t0 + t) * kKeys, newest, dim, values_in(t));
   };
-  fetch_keys(begin);
-  copies_commit();
-  fetch_values(begin);
-  copies_commit();
+  // The keys and values before the new one do not depend on the kernel before this one.
+  if (s.q_rows > 0) {
+    fetch_keys(begin);
+    copies_commit();
+    fetch_values(begin);
+    copies_commit();
+  }
+  wait_for_previous_kernel();
+  if (s.q_rows == 0) return;
 
   // The new token: queries to shared memory, key and value to the cache and to shared memory.
   const int64_t row = s.q_start, angle = row * (a.rotary / 2);

@@ -11,9 +11,38 @@ namespace {
 
 constexpr int64_t kFewNormRows = 256;
 
-// RMSNorm of few rows, one warp per block: all loads of a row are under way at once. The sums of norm_bf16; cols is a
-// multiple of 256.
+// RMSNorm of few rows, one warp per block: all loads of a row are under way at once. The sums of norm_bf16; cols is a multiple
+// of 256, and at most 256 * kParts.
+template <int kParts>
 __global__ void __launch_bounds__(32) few_rms_rows_kernel(const __grid_constant__ NormBf16 a) {
+  let_next_kernel_start();
+  const int lane = threadIdx.x, n = static_cast<int>(a.cols);
+  float v[kParts][8], w[kParts][8], sum = 0.0f;
+#pragma unroll
+  for (int i = 0; i < kParts; ++i)
+    if (i * 256 < n) fetch_to_cache(a.w + i * 256 + lane * 8);
+  wait_for_previous_kernel();
+  const float* x = a.x + blockIdx.x * a.cols;
+#pragma unroll
+  for (int i = 0; i < kParts; ++i)
+    if (i * 256 < n) load8(x + i * 256 + lane * 8, 8, true, v[i]), load8(a.w + i * 256 + lane * 8, 8, true, w[i]);
+#pragma unroll
+  for (int i = 0; i < kParts; ++i)
+    if (i * 256 < n)
+#pragma unroll
+      for (int j = 0; j < 8; ++j) sum = fmaf(v[i][j], v[i][j], sum);
+  const float rstd = rsqrtf(fmaf(warp_sum(sum), 1.0f / static_cast<float>(n), a.eps));
+  if (lane == 0) a.stats[blockIdx.x] = rstd;
+#pragma unroll
+  for (int i = 0; i < kParts; ++i) {
+    if (i * 256 >= n) continue;
+#pragma unroll
+    for (int j = 0; j < 8; ++j) v[i][j] = v[i][j] * rstd * (w[i][j] + a.offset);
+    store8(a.y + blockIdx.x * a.cols + i * 256 + lane * 8, 8, true, v[i]);
+  }
+}
+// The same for rows of any length.
+__global__ void __launch_bounds__(32) few_long_rms_rows_kernel(const __grid_constant__ NormBf16 a) {
   let_next_kernel_start();
   const int lane = threadIdx.x, n = static_cast<int>(a.cols);
   float v[8], w[8], sum = 0.0f;
@@ -104,7 +133,7 @@ void CudaDevice::norm_bf16(const NormBf16& a) {
   const bool vector = n % 8 == 0 && all_aligned(a.x, a.w, a.b) && all_aligned(a.y, a.addend) && aligned(a.sum);
   const bool few = a.rms && a.w && !a.b && !a.addend && a.rows > 0 && a.rows <= kFewNormRows;
   if (few && vector && n % 256 == 0 && n <= 65536)
-    return launch_early(stream_, dim3(static_cast<unsigned>(a.rows)), 32, 0, few_rms_rows_kernel, a);
+    return launch_early(stream_, dim3(static_cast<unsigned>(a.rows)), 32, 0, n <= 2048 ? few_rms_rows_kernel<8> : few_long_rms_rows_kernel, a);
   if (vector && n <= kShortRow) return with_parts(n, [&](auto parts) { norm_rows<decltype(parts)::value>(stream_, a); });
   if (a.addend) {
     add_bf16({a.x, a.addend, a.sum, a.rows * n});

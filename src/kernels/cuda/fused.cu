@@ -18,6 +18,7 @@ bool stream(const PackedGemmBf16& a, Streamed& s) {
   if (a.m > kMaxStreamedRows || a.count > kMaxStreamed) return false;
   const int64_t k = a.products[0].b->k();
   if (k <= 0 || k % 128 != 0 || k > (1 << 20)) return false;
+  s.even = true;
   s.m = static_cast<int>(a.m), s.k = static_cast<int>(k), s.count = static_cast<int>(a.count), s.a = a.a;
   for (int i = 0; i < s.count; ++i) {
     const auto& weight = static_cast<const CudaWeight&>(*a.products[i].b);
@@ -25,8 +26,15 @@ bool stream(const PackedGemmBf16& a, Streamed& s) {
     const int n = static_cast<int>(weight.n()), tiles = (n + kTileRows - 1) / kTileRows;
     s.products[i] = {reinterpret_cast<const Bf16*>(weight.data()), a.products[i].c, a.products[i].bias, n, tiles};
     s.tiles += tiles;
+    s.even = s.even && n % 2 == 0 && reinterpret_cast<uintptr_t>(a.products[i].c) % 4 == 0;
   }
   return true;
+}
+
+void run(cudaStream_t stream_of, const Streamed& s) {
+  if (fits_few(s)) return run_few(stream_of, s);
+  if (s.m <= 16) return run_sixteen(stream_of, s);
+  fits_mid(s) ? run_mid(stream_of, s) : run_many(stream_of, s);
 }
 
 }  // namespace
@@ -34,7 +42,7 @@ bool stream(const PackedGemmBf16& a, Streamed& s) {
 bool kernels::cuda::run_streamed(cudaStream_t stream_of, const PackedGemmBf16& a) {
   Streamed s{};
   if (!stream(a, s) || !aligned(a.a)) return false;
-  fits_few(s) ? run_few(stream_of, s) : run_many(stream_of, s);
+  run(stream_of, s);
   return true;
 }
 
@@ -49,9 +57,10 @@ void CudaDevice::fused_products_bf16(const FusedProductsBf16& a) {
   s.ending = gated ? Ending::kGated : added ? Ending::kAdd : Ending::kStore;
   s.kind = a.kind, s.residual = a.residual, s.sum = a.sum, s.gated = a.gated;
   if (gated) s.tiles = s.products[0].tiles;
+  s.even = s.even && all_aligned(s.residual, s.sum) && aligned(s.gated);
   const bool rms = a.norm && a.norm->rms && a.norm->w && !a.norm->b && all_aligned(a.norm->x, a.norm->w);
   if (rms) s.x = a.norm->x, s.norm_w = a.norm->w, s.eps = a.norm->eps, s.offset = a.norm->offset;
-  if (fits_few(s) && (rms || !a.norm) && (rms || aligned(s.a))) return run_few(stream_, s);
+  if (fits_few(s) && (!a.norm || rms) && (rms || aligned(s.a))) return run(stream_, s);
   if (a.norm) norm_bf16(*a.norm);
   s.x = nullptr;
   if (!aligned(s.a)) {
@@ -59,7 +68,7 @@ void CudaDevice::fused_products_bf16(const FusedProductsBf16& a) {
     rest.norm = nullptr;
     return run_separately(*this, rest);
   }
-  fits_few(s) ? run_few(stream_, s) : run_many(stream_, s);
+  run(stream_, s);
 }
 
 void CudaDevice::decode_attention_bf16(const DecodeAttentionBf16& a) {

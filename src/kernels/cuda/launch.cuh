@@ -36,6 +36,9 @@ inline int blocks_for(int64_t items, int64_t per_block) {
 __device__ inline void let_next_kernel_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 
+// Brings a line to the L2 cache, where kernels that still run may change it: for what is read after the wait.
+__device__ inline void fetch_to_cache(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
+
 template <class... Parameters, class... Arguments>
 void launch_early(cudaStream_t stream, dim3 grid, unsigned threads, size_t shared, void (*kernel)(Parameters...),
                   const Arguments&... arguments) {
