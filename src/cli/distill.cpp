@@ -27,7 +27,7 @@ void declare(Options& o, Distill& s) {
   o.add("-m --student --base-model", &s.base_model,
         "the model to train; or use --student-layers or --student-config", "DIR");
   o.add("--student-layers", &s.student_layers,
-        "a new student: this many layers of the teacher, evenly spread, or the listed ones, such as 1,4,5,8",
+        "a new student: this many layers of the teacher, evenly spread, or the listed ones, such as 1,3,4,8",
         "N");
   o.add("--student-config", &s.student_config, "a new student with random weights: its config.json", "FILE");
   o.add("--chat-template", &s.chat_template, "chat template file to use instead of the model's own", "FILE");
@@ -160,7 +160,7 @@ Result<std::unique_ptr<Task>> text_task(Distill& s, DistillModels& m, ThreadPool
 }
 
 std::unique_ptr<Task> answer_task(const Distill& s, Model& student, ConversationStores data, Json& identity) {
-  return conversation_task(s.common, student, std::move(data), s.sample_packing ? s.sequence_len : 0,
+  return conversation_task(s.common, student, std::move(data), 0, s.sample_packing ? s.sequence_len : 0,
                            identity);
 }
 
@@ -172,10 +172,11 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
     return error_at("student",
                     "has no end-of-text token, so no answer would end; add eos_token_id to its config.json");
   // A model without a position limit gets one that no conversation reaches.
-  const int64_t context = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
+  const int64_t positions = spec.max_positions > 0 ? spec.max_positions : int64_t{1} << 20;
+  const int64_t context = s.sample_packing ? std::min(positions, s.sequence_len) : positions;
   if (context <= s.sampled.max_new_tokens)
-    return error_at("max_completion_length", "the student has {} positions, which leaves none for a prompt",
-                    context);
+    return error_at("max_completion_length",
+                    "conversations have up to {} tokens, which leaves none for a prompt", context);
   const DatasetOptions datasets = dataset_options(s.common);
   MAKAR_TRY(PolicyPrompts prompts,
             open_policy_prompts(datasets, encoder, context - s.sampled.max_new_tokens, identity));
@@ -210,8 +211,9 @@ Result<std::unique_ptr<Task>> data_task(Distill& s, DistillModels& m, Device& de
                     spec.architecture);
   MAKAR_TRY(const bool conversations, has_conversations(s));
   if (s.sample_packing && s.answers == "data" && (!causal || !conversations))
-    return error_of(Error::Kind::kUnsupported, "sample_packing",
-                    "packs conversations for models that answer prompts; remove it");
+    return error_of(
+        Error::Kind::kUnsupported, "sample_packing", "packs conversations, {}; remove it",
+        causal ? "and the data are texts" : fmt::format("which a {} is not trained on", spec.architecture));
   if (s.answers == "data" && spec.encoder && spec.decoder && conversations) {
     MAKAR_TRY(PairData data, open_pairs(dataset_options(s.common), m.text().tokenizer(),
                                         spec.eos.empty() ? 0 : spec.eos[0], s.sequence_len, identity));

@@ -11,7 +11,7 @@ namespace makar {
 struct Distill : FineTuneOptions {  // base_model: the student; "" if it is new
   std::string teacher, student_config, layer_map, system;
   std::string loss_type = "forward", hidden_loss = "mse", attention_loss = "mse", answers = "data";
-  std::string student_layers;  // "4", or the numbers of the teacher's layers "1,4,5,8"
+  std::string student_layers;  // "4", or the numbers of the teacher's layers "1,3,4,8"
   double temperature = 1, alpha = 0.5, beta = 0.5, hidden_weight = 0, attention_weight = 0, student_share = 1;
   bool sample_packing = false;
   SampledAnswersOptions sampled;

@@ -154,11 +154,11 @@ Result<ChatTemplate> find_template(FineTuneOptions& s, const LanguageModel& lang
 }
 
 std::unique_ptr<Task> conversation_task(const TrainCommon& common, Model& model, ConversationStores data,
-                                        int64_t pack_length, Json& identity) {
+                                        float smoothing, int64_t pack_length, Json& identity) {
   const int64_t conversations = data.train.documents();
   auto task = std::make_unique<ConversationTask>(
       model, std::move(data.train), std::move(data.validation), common.loop.micro_batch_size,
-      static_cast<uint64_t>(common.loop.seed), static_cast<float>(common.loop.label_smoothing), pack_length);
+      static_cast<uint64_t>(common.loop.seed), smoothing, pack_length);
   if (pack_length > 0) {
     identity["sample_packing"] = pack_length;
     say(common, fmt::format("sample packing: {} conversations in {} packs of up to {} tokens", conversations,

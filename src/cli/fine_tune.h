@@ -1,5 +1,5 @@
-// Shared by the commands that fine-tune a language model (sft, dpo): the base model, an adapter on it, and
-// the chat template.
+// Shared by the commands that fine-tune a language model (sft, dpo, distill): the base model, an adapter on
+// it, and the chat template.
 #pragma once
 #include "cli/train_run.h"
 #include "llm/language_model.h"
@@ -35,10 +35,11 @@ Result<std::optional<AdapterConfig>> open_adapter(const FineTuneOptions& s, cons
 // The chat template to train with. If it is not the base model's own, it is stored in saved_template and
 // saved with the model.
 Result<ChatTemplate> find_template(FineTuneOptions& s, const LanguageModel& language);
-// Conversations to train on, with the seed, batch size and smoothing of `common`; pack_length > 0: packed
-// into examples of up to this many tokens, which is said and added to the run's identity.
+// Conversations to train on, with the seed and batch size of `common`; `smoothing`: of the labels, in
+// training and validation; pack_length > 0: packed into examples of up to this many tokens, which is said and
+// added to the run's identity.
 std::unique_ptr<Task> conversation_task(const TrainCommon& common, Model& model, ConversationStores data,
-                                        int64_t pack_length, Json& identity);
+                                        float smoothing, int64_t pack_length, Json& identity);
 // The control tokens for tokenizer_config.json; for a GGUF base also its chat template.
 Json tokenizer_config(const std::string& base_model, const Tokenizer& tokenizer);
 

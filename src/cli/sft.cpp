@@ -109,7 +109,8 @@ Result<std::unique_ptr<Task>> make_task(Sft& s, LanguageModel& language, Json& i
   MAKAR_TRY(ChatTemplate chat, find_template(s, language));
   const ConversationEncoder encoder(tokenizer, std::move(chat), {s.sequence_len, s.train_on_inputs});
   MAKAR_TRY(auto data, open_conversations(datasets, encoder, spec.vocab, identity));
-  return conversation_task(s.common, model, std::move(data), s.sample_packing ? s.sequence_len : 0, identity);
+  return conversation_task(s.common, model, std::move(data), smoothing, s.sample_packing ? s.sequence_len : 0,
+                           identity);
 }
 
 int train(Sft& s, const std::string& command) {

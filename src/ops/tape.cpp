@@ -101,7 +101,10 @@ void Tape::backward(const Tensor& loss, Tensor gradient) {
       tracked_.erase(id);
       gradients.push_back(std::move(g));
     }
-    if (any) r.backward(gradients);
+    if (!any) continue;
+    r.backward(gradients);
+    for (const Tensor& g : gradients)
+      if (g.defined()) take_notes(g);  // nobody else asks for them
   }
 }
 

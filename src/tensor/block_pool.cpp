@@ -58,6 +58,7 @@ std::byte* BlockPool::allocate(size_t bytes) {
       if (auto it = free_.lower_bound(size); it != free_.end() && it->first <= size + size / 4) {
         std::byte* block = it->second;
         used_ += it->first - size;
+        peak_ = std::max(peak_, used_);
         free_bytes_ -= it->first;
         sizes_[block] = it->first;
         free_.erase(it);

@@ -20,7 +20,7 @@ LayerMap even_layers(int64_t student, int64_t teacher);
 // "1:2,2:4"; `place`: the option, in errors.
 Result<LayerMap> parse_layer_map(const std::string& text, int64_t student, int64_t teacher,
                                  const std::string& place);
-// "1,4,5,8": numbers from 1 to `teacher` in ascending order.
+// "1,3,4,8": numbers from 1 to `teacher` in ascending order.
 Result<std::vector<int64_t>> parse_layers(const std::string& text, int64_t teacher, const std::string& place);
 
 struct DistillOptions {

@@ -130,6 +130,12 @@ TEST_P(DecodeKernels, ProductsOfALargeModelHaveTheBitsOfSeparateKernels) {
     check_products(m, 5632, {2048}, false, false, true, false);
     check_products(m, 14336, {4096}, false, false, true, false);
     check_products(m, 2048, {32000}, false, false, false, false);
+    check_products(m, 4096, {4096, 1024, 1024}, true, false, false,
+                   false);  // rows above the short form of the norm
+    check_products(m, 512, {5121}, false, false, true,
+                   true);  // wider than the tiles of middle sizes, and odd
+    check_products(m, 512, {5121}, false, false, false, true);
+    check_products(m, 512, {73, 73}, true, true, false, true);
   }
 }
 

@@ -90,7 +90,7 @@ void gemm_few_rows(ThreadPool& pool, int64_t m, const Operand& a, std::span<cons
   if (all == 0) return;
   const FewRows rows(pool, t, m, b.k(), a);
   const int64_t threads = std::min<int64_t>(all, pool.threads()), share = ceil_div(all, threads);
-  // Pieces of one or two panels: all threads finish together.
+  // Pieces of one or two panels, or of about 64 KiB: all threads finish together.
   const int64_t most = std::min(share, std::max<int64_t>(kTasksPerThread, share / 2));
   const int64_t pieces = std::clamp<int64_t>(stream_tasks(pool, bytes) / threads, 1, most);
   pool.run(threads * pieces, [&](int64_t task) {

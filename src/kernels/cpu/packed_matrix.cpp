@@ -51,7 +51,8 @@ PackedMatrix PackedMatrix::pack(ThreadPool& pool, const Operand& b, int64_t n, i
     else
       table.pack_b16(reinterpret_cast<const uint16_t*>(operand_at(b, row, 0)), b.row_stride, b.k_stride, rows,
                      k, reinterpret_cast<uint16_t*>(panels_at) + row * k);
-    if (b.type == DType::kF16 && !all_finite(reinterpret_cast<uint16_t*>(panels_at) + row * k, rows * k))
+    const int64_t padded = ceil_div(rows, table.nr) * table.nr;
+    if (b.type == DType::kF16 && !all_finite(reinterpret_cast<uint16_t*>(panels_at) + row * k, padded * k))
       finite.store(false, std::memory_order_relaxed);
   });
   packed.finite_f16_ = finite.load();

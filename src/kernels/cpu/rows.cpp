@@ -103,6 +103,7 @@ void CpuDevice::row_norms(const RowNorms& a) {
   });
 }
 
+namespace {
 // Rows in sequence: the bits do not depend on the threads, and a second micro-batch continues the sum of the
 // first.
 template <class Sums>
@@ -118,6 +119,8 @@ void sum_columns(ThreadPool& pool, const Sums& a, const auto& add) {
     std::copy_n(sum, width, a.y + j);
   });
 }
+}  // namespace
+
 void CpuDevice::column_sums(const ColumnSums& a) { sum_columns(*pool_, a, cpu().add_rows); }
 void CpuDevice::column_sums_bf16(const ColumnSumsBf16& a) {
   sum_columns(*pool_, a, [](const Bf16* x, auto... rest) {

@@ -21,7 +21,7 @@ inline int64_t stream_tasks(const ThreadPool& pool, int64_t bytes) {
 }
 
 // Visits one of `pieces` pieces of a thread's share of the panels of several matrices: of every matrix the
-// part that the thread has packed, whose pages are on its NUMA node. Calls body(matrix, begin, end).
+// part that place_parts() has put on the thread's NUMA node. Calls body(matrix, begin, end).
 template <class Panels, class Body>
 void each_share(size_t matrices, const Panels& panels, int64_t thread, int64_t threads, int64_t piece,
                 int64_t pieces, const Body& body) {

@@ -90,7 +90,8 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   const auto fetch_values = [&](int t0) {
     for (int t = 0; t < kTiles && t0 + t < end; ++t) fetch(a.cache, s, v_at, (t0 + t) * kKeys, newest, dim, values_in(t));
   };
-  // The keys and values before the new one do not depend on the kernel before this one.
+  // The keys and values before the new one, and the sequences, do not depend on the kernels of this step since its
+  // first, plain launch.
   if (s.q_rows > 0) {
     fetch_keys(begin);
     copies_commit();

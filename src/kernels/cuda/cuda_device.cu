@@ -185,7 +185,7 @@ Result<std::unique_ptr<Device>> open_cuda_device() {
                     status != cudaSuccess ? cudaGetErrorString(status) : "none is installed");
   cudaDeviceProp properties;
   cuda_check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
-  if (properties.major < 9)
+  if (properties.major != 9)  // wgmma and tensor maps of 9.0a exist in no other generation
     return error_of(
         Error::Kind::kUnsupported, "device",
         "'{}' has compute capability {}.{}, and this program is built for 9.0 (Hopper); use the device 'cpu'",

@@ -31,8 +31,8 @@ inline int blocks_for(int64_t items, int64_t per_block) {
 
 // --- programmatic dependent launch ---
 // A kernel launched with launch_early() may start when all blocks of the previous kernel have called
-// let_next_kernel_start() or ended. It must call wait_for_previous_kernel() before it reads results of that kernel or
-// writes anything.
+// let_next_kernel_start() or ended. It must call wait_for_previous_kernel() before it writes anything, and before
+// it reads what that kernel writes, or any kernel back to the last one that was launched plainly, that one included.
 __device__ inline void let_next_kernel_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 __device__ inline void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
 

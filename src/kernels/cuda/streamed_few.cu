@@ -1,5 +1,5 @@
 // Products of up to 8 rows: every warp but one sums tiles of 16 weight rows of its own, which the last warp copies to a ring of
-// its own, so no warp waits for another. All of A is in shared memory, as it is or after its norm. The first stages of the
+// its own, so a warp waits for others only when its ring is empty. All of A is in shared memory, as it is or after its norm. The first stages of the
 // weights are copied while the kernel before this one still runs. What a sum waits for is one tensor-core instruction after the
 // other, so the loop over k has little else.
 #include "kernels/cuda/streamed.cuh"

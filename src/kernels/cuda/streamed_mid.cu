@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kBoxes = 2, kSteps16 = kBoxes * kBoxDepth / 16;  // steps of 16 k in a step of the ring
 constexpr int kParts = kRingRows / 16;                         // warps over the rows of A
-constexpr int kRowSlots = 4, kBudget = 110 * 1024;  // two blocks share a multiprocessor
+constexpr int kRowSlots = 4, kBudget = 110 * 1024;  // two blocks of 16 weight rows share a multiprocessor
 
 // The operands of one step of the ring.
 struct Fragments {

@@ -19,7 +19,7 @@ CUtensorMap tensor_map(const Bf16* data, int64_t rows, int64_t k, int box_rows) 
   const CUresult status = encode(&map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2, const_cast<Bf16*>(data), size, stride, box, step,
                                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  check(status == CUDA_SUCCESS, "cuTensorMapEncodeTiled: status " + std::to_string(static_cast<int>(status)));
+  if (status != CUDA_SUCCESS) check(false, "cuTensorMapEncodeTiled: status " + std::to_string(static_cast<int>(status)));
   return map;
 }
 
