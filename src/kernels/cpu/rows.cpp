@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 
 #include "kernels/cpu/ranges.h"
 #include "kernels/cpu/table.h"
