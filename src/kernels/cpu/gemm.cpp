@@ -51,13 +51,7 @@ void row_block(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, const G
   const GemmRows rows(t, m);
   const int64_t panels = ceil_div(b.n, t.nr);
   const Scratch packed_a = Scratch::of_floats(rows.panels * t.mr * k);
-  const auto pack = [&](int64_t begin, int64_t end) {
-    pack_gemm_rows(t, a, rows, k, begin, end, packed_a.floats());
-  };
-  if (m * k <= kMaxSerialPack)
-    pack(0, rows.panels);
-  else
-    pool.for_ranges(rows.panels, 1, pack);
+  pack_gemm_rows(pool, t, a, rows, k, packed_a.floats());
 
   const Grid grid(pool, t, rows.panels, panels);
   const bool in_place = b.in_place();

@@ -35,13 +35,7 @@ class FewRows {
         data_(copy_.get() ? copy_.floats() : floats_at(a, 0, 0)),
         lda_(a.k_stride == 1 ? a.row_stride : k) {
     if (packed_) {
-      const auto pack = [&](int64_t begin, int64_t end) {
-        pack_gemm_rows(t, a, rows_, k, begin, end, copy_.floats());
-      };
-      if (m * k <= kMaxSerialPack)
-        pack(0, rows_.panels);
-      else
-        pool.for_ranges(rows_.panels, 1, pack);
+      pack_gemm_rows(pool, t, a, rows_, k, copy_.floats());
     } else if (a.k_stride != 1) {
       for (int64_t p = 0; p < k; ++p)
         for (int64_t i = 0; i < m; ++i) copy_.floats()[i * k + p] = *floats_at(a, i, p);

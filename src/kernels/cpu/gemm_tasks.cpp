@@ -50,6 +50,16 @@ void pack_gemm_rows(const Table& t, const Operand& a, const GemmRows& rows, int6
   }
 }
 
+void pack_gemm_rows(ThreadPool& pool, const Table& t, const Operand& a, const GemmRows& rows, int64_t k,
+                    float* out) {
+  constexpr int64_t kMaxSerial = 16384;  // up to this many elements of A, the caller packs alone
+  const auto pack = [&](int64_t begin, int64_t end) { pack_gemm_rows(t, a, rows, k, begin, end, out); };
+  if (rows.m * k <= kMaxSerial)
+    pack(0, rows.panels);
+  else
+    pool.for_ranges(rows.panels, 1, pack);
+}
+
 void multiply_gemm_panel(const Table& t, DType type, const GemmRows& rows, int64_t k, const float* a,
                          const void* panel, int64_t i0, int64_t i1, float* c, int64_t ldc, int cols,
                          bool accumulate) {

@@ -5,8 +5,6 @@
 
 namespace makar::kernels {
 
-constexpr int64_t kMaxSerialPack = 16384;  // up to this many elements of A, the caller packs alone
-
 inline const std::byte* operand_at(const Operand& x, int64_t row, int64_t k) {
   return static_cast<const std::byte*>(x.data) +
          static_cast<size_t>(row * x.row_stride + k * x.k_stride) * size_of(x.type);
@@ -56,6 +54,9 @@ inline int64_t gemm_k_step(const Table& t, int64_t k) { return k == 0 ? 1 : ceil
 // Packed A has the layout [k pieces][panels][k in the piece][mr]: the panels of a task are contiguous.
 void pack_gemm_rows(const Table& t, const Operand& a, const GemmRows& rows, int64_t k, int64_t begin,
                     int64_t end, float* out);
+// All panels: a small A by the caller, a larger one by all threads.
+void pack_gemm_rows(ThreadPool& pool, const Table& t, const Operand& a, const GemmRows& rows, int64_t k,
+                    float* out);
 
 // Multiplies A panels [i0, i1) by one B panel, for one k piece.
 void multiply_gemm_panel(const Table& t, DType type, const GemmRows& rows, int64_t k, const float* a,

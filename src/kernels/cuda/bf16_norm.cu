@@ -66,6 +66,13 @@ __global__ void __launch_bounds__(32) few_long_rms_rows_kernel(const __grid_cons
   }
 }
 
+__device__ void store_stats(const NormBf16& a, int64_t r, float mean, float rstd) {
+  if (a.rms)
+    a.stats[r] = rstd;
+  else
+    a.stats[2 * r] = mean, a.stats[2 * r + 1] = rstd;
+}
+
 // A row of up to 256 * kParts values in registers: eight consecutive ones per lane and part. The sums are
 // those of the kernel for longer rows, in the same order.
 template <int kParts>
@@ -99,12 +106,7 @@ __device__ inline void norm_row(const NormBf16& a, int64_t r, int lane) {
     if (p * 256 + lane * 8 < n)
       for (int j = 0; j < 8; ++j) sum = fmaf(x[p][j] - mean, x[p][j] - mean, sum);
   const float rstd = rsqrtf(fmaf(warp_sum(sum), inverse, a.eps));
-  if (lane == 0) {
-    if (a.rms)
-      a.stats[r] = rstd;
-    else
-      a.stats[2 * r] = mean, a.stats[2 * r + 1] = rstd;
-  }
+  if (lane == 0) store_stats(a, r, mean, rstd);
 #pragma unroll
   for (int p = 0; p < kParts; ++p) {
     const int64_t c = p * 256 + lane * 8;
@@ -157,12 +159,7 @@ void CudaDevice::norm_bf16(const NormBf16& a) {
         if (j < left) sum = fmaf(v[j] - mean, v[j] - mean, sum);
     });
     const float rstd = rsqrtf(fmaf(warp_sum(sum), inverse, a.eps));
-    if (lane == 0) {
-      if (a.rms)
-        a.stats[r] = rstd;
-      else
-        a.stats[2 * r] = mean, a.stats[2 * r + 1] = rstd;
-    }
+    if (lane == 0) store_stats(a, r, mean, rstd);
     each_group(lane, n, [&](int64_t c, int64_t left) {
       load8(x + c, left, vector, v);
       if (a.w) load8(a.w + c, left, vector, w);

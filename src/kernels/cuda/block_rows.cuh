@@ -37,10 +37,6 @@ struct BlockLanes {
     }
     return shared_result();
   }
-  __device__ float log_sum_exp(const float* x, int64_t n) const {
-    const float m = max_of(x, n);
-    return m + log_of(sum_of(n, [=](int64_t i) { return exp_of(x[i] - m); }));
-  }
   template <class F>
   __device__ void each(int64_t n, F&& body) const {
     for (int64_t i = lane; i < n; i += kRowThreads) body(i);

@@ -124,16 +124,19 @@ struct RowLanes {
     }
     return top;
   }
-  __device__ float log_sum_exp(const float* x, int64_t n) const {
-    const float m = max_of(x, n);
-    return m + log_of(sum_of(n, [=](int64_t i) { return exp_of(x[i] - m); }));
-  }
   template <class F>
   __device__ void each(int64_t n, F&& body) const {
     for (int64_t i = lane; i < n; i += kLanes) body(i);
   }
   __device__ void sync() const { __syncwarp(mask); }
 };
+
+// `lanes`: RowLanes or BlockLanes.
+template <class Lanes>
+__device__ float log_sum_exp(const Lanes& lanes, const float* x, int64_t n) {
+  const float m = lanes.max_of(x, n);
+  return m + log_of(lanes.sum_of(n, [=](int64_t i) { return exp_of(x[i] - m); }));
+}
 
 // Runs body(row, lanes) for the rows of this block.
 template <class F>

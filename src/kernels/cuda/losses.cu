@@ -9,6 +9,7 @@ using cuda::add_in_order;
 using cuda::each;
 using cuda::each_row_of;
 using cuda::exp_of;
+using cuda::log_sum_exp;
 using cuda::madd;
 using cuda::tanh_of;
 
@@ -18,7 +19,7 @@ void CudaDevice::softmax(const Softmax& a) {
     const float* x = a.x + r * n;
     float* y = a.y + r * n;
     if (a.log) {
-      const float lse = lanes.log_sum_exp(x, n);
+      const float lse = log_sum_exp(lanes, x, n);
       lanes.each(n, [&](int64_t i) { y[i] = x[i] - lse; });
       return;
     }
@@ -69,7 +70,7 @@ void CudaDevice::cross_entropy(const CrossEntropy& a) {
         x[i] = t * a.soft_cap;
       });
     lanes.sync();
-    const float lse = lanes.log_sum_exp(x, n), at_target = x[target];
+    const float lse = log_sum_exp(lanes, x, n), at_target = x[target];
     float loss = (1.0f - a.smoothing) * (lse - at_target);
     if (a.smoothing > 0.0f)
       loss += a.smoothing * (lse - lanes.sum_of(n, [=](int64_t i) { return x[i]; }) / static_cast<float>(n));
