@@ -176,7 +176,7 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
   const int64_t context = s.sample_packing ? std::min(positions, s.sequence_len) : positions;
   if (context <= s.sampled.max_new_tokens)
     return error_at("max_completion_length",
-                    "conversations have up to {} tokens, which leaves none for a prompt", context);
+                    "conversations have up to {} tokens, which leaves none for a prompt; lower it", context);
   const DatasetOptions datasets = dataset_options(s.common);
   MAKAR_TRY(PolicyPrompts prompts,
             open_policy_prompts(datasets, encoder, context - s.sampled.max_new_tokens, identity));
