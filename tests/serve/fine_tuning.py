@@ -85,7 +85,7 @@ def check_cancelling(s):
     first, second = create(s, file_id, hyperparameters={"n_epochs": 500})[1]["id"], create(s, file_id)[1]["id"]
     wait_until(lambda: read_job(s, first)["status"] == "running" and (read_job(s, first)["trained_tokens"] or 0) > 0)
     check(chat(s, s.name)[0] == 200, "the server answers while a job runs")
-    check(read_job(s, second)["status"] == "queued", "one job at a time")
+    check(read_job(s, second)["status"] == "queued", f"one job at a time: {read_job(s, first)} {read_job(s, second)}")
     check(s.post(f"/v1/fine_tuning/jobs/{second}/cancel", {})[1]["status"] == "cancelled", "a queued job is cancelled at once")
     s.post(f"/v1/fine_tuning/jobs/{first}/cancel", {})
     wait_until_over(s, first)
