@@ -86,6 +86,8 @@ std::vector<Hnsw::Candidate> Hnsw::search_level(const VectorRows::Query& query, 
   const auto nearest_first = [](const Candidate& a, const Candidate& b) { return b < a; };
   std::vector<Candidate> open = {from}, best;  // heaps: the nearest first; the farthest first
   open.reserve(ef * 2), best.reserve(ef + 1);
+  std::vector<uint32_t> fresh;  // neighbours not seen before
+  std::vector<float> distances;
   visited_[from.node] = search_number_;
   if (accepts(from.node)) best.push_back(from);
   while (!open.empty()) {
@@ -93,16 +95,17 @@ std::vector<Hnsw::Candidate> Hnsw::search_level(const VectorRows::Query& query, 
     const Candidate current = open.back();
     open.pop_back();
     if (best.size() >= ef && best.front() < current) break;
-    const auto links = neighbours(current.node, level);
-    for (size_t i = 0; i < links.size(); ++i) {
-      if (i + 1 < links.size()) {
-        __builtin_prefetch(&visited_[links[i + 1]]);
-        rows_.prefetch(links[i + 1]);
-      }
-      const uint32_t next = links[i];
+    fresh.clear();
+    for (const uint32_t next : neighbours(current.node, level)) {
       if (visited_[next] == search_number_) continue;
       visited_[next] = search_number_;
-      const Candidate c{rows_.distance(query, next), next};
+      rows_.prefetch(next);
+      fresh.push_back(next);
+    }
+    rows_.distances(query, fresh, distances);
+    for (size_t i = 0; i < fresh.size(); ++i) {
+      const uint32_t next = fresh[i];
+      const Candidate c{distances[i], next};
       if (best.size() >= ef && !(c < best.front())) continue;
       open.push_back(c);
       std::push_heap(open.begin(), open.end(), nearest_first);

@@ -7,10 +7,10 @@
 namespace makar {
 namespace {
 
-// Compiled for AVX2 too; the dynamic loader chooses. Floating-point contraction is off, so both give the same
-// bits.
+// Compiled for AVX2 and AVX-512 too; the dynamic loader chooses. Floating-point contraction is off, so all
+// give the same bits.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
-#define MAKAR_TARGET_CLONES __attribute__((target_clones("avx2", "default")))
+#define MAKAR_TARGET_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
 #else
 #define MAKAR_TARGET_CLONES
 #endif
@@ -34,20 +34,39 @@ MAKAR_INLINE float sum_lanes(const Lanes& lanes) {
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-MAKAR_TARGET_CLONES float dot_f32(const float* a, const float* b, int64_t width) {
-  Lanes sum{}, x, y;
+// Products or squared differences of one vector and `kRows` others, added up.
+template <int kRows, bool kSquares>
+MAKAR_INLINE void sum_rows(const float* a, const float* const* rows, int64_t width, float* out) {
+  Lanes sums[kRows] = {}, x, y;
+  const auto add = [&](int row) {
+    if constexpr (kSquares)
+      y = x - y, sums[row] += y * y;
+    else
+      sums[row] += x * y;
+  };
   int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes) load(a + i, x), load(b + i, y), sum += x * y;
-  if (i < width) load_tail(a + i, width - i, x), load_tail(b + i, width - i, y), sum += x * y;
-  return sum_lanes(sum);
+  for (; i + kLanes <= width; i += kLanes) {
+    load(a + i, x);
+    for (int r = 0; r < kRows; ++r) load(rows[r] + i, y), add(r);
+  }
+  if (i < width) {
+    load_tail(a + i, width - i, x);
+    for (int r = 0; r < kRows; ++r) load_tail(rows[r] + i, width - i, y), add(r);
+  }
+  for (int r = 0; r < kRows; ++r) out[r] = sum_lanes(sums[r]);
 }
 
-MAKAR_TARGET_CLONES float distance_f32(const float* a, const float* b, int64_t width) {
-  Lanes sum{}, x, y;
-  int64_t i = 0;
-  for (; i + kLanes <= width; i += kLanes) load(a + i, x), load(b + i, y), x -= y, sum += x * x;
-  if (i < width) load_tail(a + i, width - i, x), load_tail(b + i, width - i, y), x -= y, sum += x * x;
-  return sum_lanes(sum);
+MAKAR_TARGET_CLONES void dot_1(const float* a, const float* const* rows, int64_t width, float* out) {
+  sum_rows<1, false>(a, rows, width, out);
+}
+MAKAR_TARGET_CLONES void dot_4(const float* a, const float* const* rows, int64_t width, float* out) {
+  sum_rows<4, false>(a, rows, width, out);
+}
+MAKAR_TARGET_CLONES void squares_1(const float* a, const float* const* rows, int64_t width, float* out) {
+  sum_rows<1, true>(a, rows, width, out);
+}
+MAKAR_TARGET_CLONES void squares_4(const float* a, const float* const* rows, int64_t width, float* out) {
+  sum_rows<4, true>(a, rows, width, out);
 }
 
 MAKAR_TARGET_CLONES int32_t dot_int8(const int8_t* a, const int8_t* b, int64_t width) {
@@ -75,8 +94,24 @@ Result<Similarity> parse_similarity(const std::string& text, const std::string& 
   return error_at(place, "expected cosine, dot or l2, got '{}'", text);
 }
 
-float dot_product(const float* a, const float* b, int64_t width) { return dot_f32(a, b, width); }
-float squared_distance(const float* a, const float* b, int64_t width) { return distance_f32(a, b, width); }
+float dot_product(const float* a, const float* b, int64_t width) {
+  float out;
+  return dot_1(a, &b, width, &out), out;
+}
+float squared_distance(const float* a, const float* b, int64_t width) {
+  float out;
+  return squares_1(a, &b, width, &out), out;
+}
+void dot_products(const float* a, std::span<const float* const> rows, int64_t width, float* out) {
+  size_t i = 0;
+  for (; i + 4 <= rows.size(); i += 4) dot_4(a, rows.data() + i, width, out + i);
+  for (; i < rows.size(); ++i) dot_1(a, rows.data() + i, width, out + i);
+}
+void squared_distances(const float* a, std::span<const float* const> rows, int64_t width, float* out) {
+  size_t i = 0;
+  for (; i + 4 <= rows.size(); i += 4) squares_4(a, rows.data() + i, width, out + i);
+  for (; i < rows.size(); ++i) squares_1(a, rows.data() + i, width, out + i);
+}
 int32_t dot_product(const int8_t* a, const int8_t* b, int64_t width) { return dot_int8(a, b, width); }
 
 void normalize_vector(std::vector<float>& vector) {

@@ -1,6 +1,7 @@
 // Vectors as bytes: f32, or int8 with one scale per vector; their similarities.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,9 @@ Result<Similarity> parse_similarity(const std::string& name, const std::string& 
 // Sums in 16 lanes and a fixed tree: the same bits on every instruction set.
 float dot_product(const float* a, const float* b, int64_t width);
 float squared_distance(const float* a, const float* b, int64_t width);
+// The same of one vector and several rows, with the same bits.
+void dot_products(const float* a, std::span<const float* const> rows, int64_t width, float* out);
+void squared_distances(const float* a, std::span<const float* const> rows, int64_t width, float* out);
 int32_t dot_product(const int8_t* a, const int8_t* b, int64_t width);
 
 // Scales a vector to length 1; a zero vector stays zero.

@@ -57,6 +57,29 @@ void VectorRows::set(size_t at, const float* vector) {
   norms_[at] = squared_length(quantized);
 }
 
+void VectorRows::distances(const Query& query, std::span<const uint32_t> rows,
+                           std::vector<float>& out) const {
+  out.resize(rows.size());
+  if (type_ == VectorType::kInt8) {
+    for (size_t i = 0; i < rows.size(); ++i) out[i] = distance(query, rows[i]);
+    return;
+  }
+  constexpr size_t kAtOnce = 16;
+  for (size_t begin = 0; begin < rows.size(); begin += kAtOnce) {
+    const float* values[kAtOnce];
+    const size_t count = std::min(kAtOnce, rows.size() - begin);
+    for (size_t i = 0; i < count; ++i)
+      values[i] = f32_.data() + static_cast<int64_t>(rows[begin + i]) * width_;
+    const std::span<const float* const> some(values, count);
+    if (similarity_ == Similarity::kL2) {
+      squared_distances(query.values.data(), some, width_, out.data() + begin);
+    } else {
+      dot_products(query.values.data(), some, width_, out.data() + begin);
+      for (size_t i = 0; i < count; ++i) out[begin + i] = -out[begin + i];
+    }
+  }
+}
+
 float VectorRows::int8_distance(const int8_t* values, float scale, float norm, size_t row) const {
   const int32_t dot = dot_product(values, int8_.data() + static_cast<int64_t>(row) * width_, width_);
   const float product = scale * scales_[row] * static_cast<float>(dot);

@@ -31,6 +31,8 @@ class VectorRows {
     }
     return int8_distance(query.int8.values.data(), query.int8.scale, query.norm, row);
   }
+  // The same for several rows; replaces the contents of `out`.
+  void distances(const Query& query, std::span<const uint32_t> rows, std::vector<float>& out) const;
   float between(size_t a, size_t b) const;
   void prefetch(size_t row) const {
     const char* at = type_ == VectorType::kF32

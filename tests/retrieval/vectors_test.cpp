@@ -41,6 +41,24 @@ TEST(Vectors, ProductsAndCodesAreClose) {
   EXPECT_FALSE(decode_vector(std::string("\x00\x00\xC0\x7F", 4), VectorType::kF32, "").ok());  // not a number
 }
 
+TEST(Vectors, SeveralRowsHaveTheBitsOfOne) {
+  for (const int64_t width : {1, 16, 23, 128})
+    for (const VectorType type : {VectorType::kF32, VectorType::kInt8})
+      for (const Similarity similarity : {Similarity::kDot, Similarity::kL2}) {
+        VectorRows rows(width, type, similarity);
+        std::vector<uint32_t> order;
+        for (uint32_t i = 0; i < 21; ++i)
+          rows.set(i, vector_of(i, width).data()), order.push_back(i * 8 % 21);
+        const auto query = rows.query(vector_of(100, width));
+        std::vector<float> out;
+        for (size_t count = 0; count <= order.size(); ++count) {
+          rows.distances(query, {order.data(), count}, out);
+          ASSERT_EQ(out.size(), count);
+          for (size_t i = 0; i < count; ++i) EXPECT_EQ(out[i], rows.distance(query, order[i]));
+        }
+      }
+}
+
 double recall(const Hnsw& graph, int64_t width, size_t queries, size_t ef,
               const std::function<bool(int64_t)>& allowed = {}) {
   double found = 0, expected = 0;

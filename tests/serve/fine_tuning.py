@@ -83,10 +83,14 @@ def check_failures(s):
 def check_cancelling(s):
     file_id = upload(s, chats(200), purpose="fine-tune")[1]["id"]
     first, second = create(s, file_id, hyperparameters={"n_epochs": 500})[1]["id"], create(s, file_id)[1]["id"]
+    waiting = [create(s, file_id)[1]["id"] for _ in range(4)]  # of the same second: they wait in the order of creation
     wait_until(lambda: read_job(s, first)["status"] == "running" and (read_job(s, first)["trained_tokens"] or 0) > 0)
     check(chat(s, s.name)[0] == 200, "the server answers while a job runs")
     check(read_job(s, second)["status"] == "queued", f"one job at a time: {read_job(s, first)} {read_job(s, second)}")
     check(s.post(f"/v1/fine_tuning/jobs/{second}/cancel", {})[1]["status"] == "cancelled", "a queued job is cancelled at once")
+    for job in waiting:
+        check(read_job(s, job)["status"] == "queued", f"jobs run in the order of creation: {read_job(s, job)}")
+        s.post(f"/v1/fine_tuning/jobs/{job}/cancel", {})
     s.post(f"/v1/fine_tuning/jobs/{first}/cancel", {})
     wait_until_over(s, first)
     check(read_job(s, first)["status"] == "cancelled", f"a running job is cancelled: {read_job(s, first)}")

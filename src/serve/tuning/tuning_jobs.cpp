@@ -94,15 +94,21 @@ void TuningJobs::load() {
     const auto json = read_json(it->path().string(), {1 << 20, 16});
     if (!json.ok() || !json->is_object() || !json->contains("job") || !is_job((*json)["job"])) continue;
     const Json owner = json->value("owner", Json());
-    if ((*json)["job"]["id"] == Json(id) && owner.is_string())
-      jobs_[id] = {(*json)["job"], owner.get<std::string>(),
-                   json->value("cancelling", Json(false)) == Json(true)};
+    if ((*json)["job"]["id"] != Json(id) || !owner.is_string()) continue;
+    // Jobs stored before they had numbers run in the order of their times.
+    const Json number = json->contains("number") ? (*json)["number"] : (*json)["job"]["created_at"];
+    jobs_[id] = {(*json)["job"], owner.get<std::string>(),
+                 json->value("cancelling", Json(false)) == Json(true),
+                 number.is_number_unsigned() ? std::min(number.get<uint64_t>(), uint64_t{1} << 60) : 0};
   }
 }
 
 Status TuningJobs::save(const Entry& entry) const {
   return write_file(files_.folder() + "/" + entry.job["id"].get<std::string>() + ".json",
-                    dump({{"job", entry.job}, {"owner", entry.owner}, {"cancelling", entry.cancelling}}));
+                    dump({{"job", entry.job},
+                          {"owner", entry.owner},
+                          {"cancelling", entry.cancelling},
+                          {"number", entry.number}}));
 }
 
 Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
@@ -132,7 +138,9 @@ Result<Json> TuningJobs::create(const std::string& owner, const Json& body) {
     if (static_cast<size_t>(unfinished) >= kMaxUnfinishedJobs)
       return refuse(
           error_of(Error::Kind::kLimit, "memory", "{} jobs are unfinished; try again later", unfinished));
-    const Entry entry{job, owner, false};
+    uint64_t last = 0;
+    for (const auto& [other, entry] : jobs_) last = std::max(last, entry.number);
+    const Entry entry{job, owner, false, last + 1};
     if (const Status saved = save(entry); !saved.ok()) return refuse(saved.error());
     jobs_[id] = entry;
   }
@@ -231,7 +239,7 @@ void TuningJobs::run() {
       const auto find_next = [&] {
         const Entry* oldest = nullptr;
         for (const auto& [id, entry] : jobs_)
-          if (!tuning_is_over(entry.job) && (!oldest || entry.job["created_at"] < oldest->job["created_at"]))
+          if (!tuning_is_over(entry.job) && (!oldest || entry.number < oldest->number))
             oldest = &entry, next = id;
         return oldest != nullptr;
       };

@@ -48,6 +48,7 @@ class TuningJobs {
     Json job;
     std::string owner;
     bool cancelling = false;
+    uint64_t number = 0;  // jobs run in the order of their numbers
   };
   void load();
   Status save(const Entry& entry) const;
