@@ -9,6 +9,7 @@ namespace makar::kernels::cuda {
 
 constexpr int kTileRows = 16;  // weight rows of one tensor-core instruction
 constexpr int kMaxStreamed = 4;
+constexpr int kMaxSharedBytes = 227 * 1024;  // of a block, on Hopper
 
 // What is done with the sums of a row and a weight row.
 enum class Ending { kStore, kGated, kAdd };

@@ -16,7 +16,6 @@ constexpr int kMaxStages = 24, kAlignment = 1024;
 constexpr int kRingBytes = 100 * 1024;  // of all warps; the rest is for the next kernel's ring
 constexpr int kFull = 0, kEmpty = kFull + kWarps * kMaxStages * 8, kArrived = kEmpty + kWarps * kMaxStages * 8,
               kBarrierBytes = kArrived + kMaxPieces * 8;
-constexpr int kMaxShared = 227 * 1024;
 static_assert(kBarrierBytes % 16 == 0);
 
 template <bool kPair>
@@ -203,7 +202,7 @@ template <Ending kEnding, bool kNorm>
 void run(cudaStream_t stream, const Streamed& p) {
   constexpr int kStage = kStageBytes<kEnding == Ending::kGated>;
   static const cudaError_t ready =
-      cudaFuncSetAttribute(few_kernel<kEnding, kNorm>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxShared);
+      cudaFuncSetAttribute(few_kernel<kEnding, kNorm>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxSharedBytes);
   cuda_check(ready, "products of few rows");
   Ring r;
   const int grid = std::min(p.tiles, kMultiprocessors);
@@ -219,7 +218,7 @@ void run(cudaStream_t stream, const Streamed& p) {
 }  // namespace
 
 bool fits_few(const Streamed& p) {
-  return p.m <= 8 && kAlignment + kBarrierBytes + kRingBytes + p.m * a_pitch(p.k) <= kMaxShared && p.k <= kPiece * kMaxPieces &&
+  return p.m <= 8 && kAlignment + kBarrierBytes + kRingBytes + p.m * a_pitch(p.k) <= kMaxSharedBytes && p.k <= kPiece * kMaxPieces &&
          (!p.x || p.k % 256 == 0);
 }
 

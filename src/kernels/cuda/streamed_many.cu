@@ -63,7 +63,7 @@ template <int kWeights, Ending kEnding>
 void run(cudaStream_t stream, const Streamed& p) {
   constexpr bool kPair = kEnding == Ending::kGated;
   const auto kernel = many_kernel<kWeights, kEnding>;
-  static const cudaError_t ready = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRingMaxShared);
+  static const cudaError_t ready = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxSharedBytes);
   cuda_check(ready, "products of many rows");
   run_ring<kWeights, kPair, kBoxes>(stream, p, kernel, kThreads, kRowSlots, kBudget);
 }

@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(32 * (kGroups * kParts + 1), 1)
 template <int kGroups, Ending kEnding>
 void run(cudaStream_t stream, const Streamed& p) {
   const auto kernel = mid_kernel<kGroups, kEnding>;
-  static const cudaError_t ready = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kRingMaxShared);
+  static const cudaError_t ready = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxSharedBytes);
   cuda_check(ready, "products of many rows");
   run_ring<16 * kGroups, false, kBoxes>(stream, p, kernel, 32 * (kGroups * kParts + 1), kRowSlots, kBudget);
 }

@@ -5,7 +5,7 @@
 
 namespace makar::kernels::cuda {
 
-constexpr int kRingRows = 64, kRingAlignment = 1024, kRingMaxShared = 227 * 1024;
+constexpr int kRingRows = 64, kRingAlignment = 1024;
 
 // A slot of a ring, and the parity of the phase that fills or empties it.
 struct Place {

@@ -7,7 +7,7 @@ namespace makar::kernels::cuda {
 namespace {
 
 constexpr int kDepth = 128, kPitch = kDepth * 2 + 16;  // k per stage, and bytes between its rows
-constexpr int kCopyWarps = 4, kMaxStages = 8, kBarrierBytes = 128, kMaxShared = 227 * 1024;
+constexpr int kCopyWarps = 4, kMaxStages = 8, kBarrierBytes = 128;
 
 // What finish() and residual_of() do, with an ending that is known at run time only.
 __device__ inline float residual_at(const Streamed& p, const Streamed::Product& to, int row, int column) {
@@ -117,9 +117,9 @@ void run(cudaStream_t stream, Streamed p) {
   constexpr int kBudget = 112 * 1024;  // two blocks share a multiprocessor
   const int stages = std::clamp((kBudget - kBarrierBytes) / C::kStageBytes, 2, kMaxStages);
   const size_t shared = kBarrierBytes + static_cast<size_t>(stages) * C::kStageBytes;
-  static_assert(kBarrierBytes + 2 * C::kStageBytes <= kMaxShared);
+  static_assert(kBarrierBytes + 2 * C::kStageBytes <= kMaxSharedBytes);
   static const cudaError_t ready = cudaFuncSetAttribute(sixteen_kernel<kPair, kGroups, kBlocks, kParts>,
-                                                        cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxShared);
+                                                        cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxSharedBytes);
   cuda_check(ready, "products of 16 rows");
   p.tiles = 0;
   for (int i = 0; i < (kPair ? 1 : p.count); ++i)
