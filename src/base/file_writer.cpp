@@ -25,10 +25,18 @@ void sync_folder_of(const std::string& path) {
 }  // namespace
 
 Result<FileWriter> FileWriter::open(const std::string& path) {
-  std::string temporary = path + ".tmp";
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return io_error(temporary, "create");
-  return FileWriter(path, std::move(temporary), fd);
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  const fs::file_status status = fs::status(path, failed);
+  const bool is_device = fs::is_character_file(status) || fs::is_block_file(status) || fs::is_fifo(status);
+  std::string target = path;
+  if (fs::is_symlink(path, failed))
+    if (const fs::path linked = fs::weakly_canonical(path, failed); !failed) target = linked.string();
+  const std::string name = is_device ? target : target + ".tmp";
+  const int fd =
+      ::open(name.c_str(), is_device ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) return io_error(name, is_device ? "open" : "create");
+  return FileWriter(std::move(target), name, fd);
 }
 
 FileWriter::FileWriter(FileWriter&& other) noexcept
@@ -39,7 +47,7 @@ FileWriter::FileWriter(FileWriter&& other) noexcept
 FileWriter::~FileWriter() {
   if (fd_ < 0) return;
   ::close(fd_);
-  ::unlink(temporary_.c_str());
+  if (!writes_in_place()) ::unlink(temporary_.c_str());
 }
 
 Status FileWriter::write(std::span<const std::byte> bytes) {
@@ -56,6 +64,8 @@ Status FileWriter::write(std::span<const std::byte> bytes) {
 
 Status FileWriter::commit() {
   check(fd_ >= 0, "commit() twice");
+  if (writes_in_place())
+    return ::close(std::exchange(fd_, -1)) == 0 ? Status(Done{}) : io_error(path_, "close");
   if (::fsync(fd_) != 0) return io_error(temporary_, "sync");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) return io_error(path_, "rename into place");
   ::close(std::exchange(fd_, -1));

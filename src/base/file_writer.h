@@ -11,7 +11,7 @@
 namespace makar {
 
 // Until commit() succeeds a reader sees the old file; a writer destroyed before that removes its temporary
-// file.
+// file. The target of a symbolic link is replaced, not the link. Devices and pipes are written to directly.
 class FileWriter {
  public:
   static Result<FileWriter> open(const std::string& path);
@@ -26,6 +26,7 @@ class FileWriter {
  private:
   FileWriter(std::string path, std::string temporary, int fd)
       : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+  bool writes_in_place() const { return temporary_ == path_; }
   std::string path_, temporary_;
   int fd_;
 };

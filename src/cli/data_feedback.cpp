@@ -94,12 +94,19 @@ Status convert(const FeedbackCommand& c, std::map<std::string, uint64_t>& kinds,
       reader.bad().add(record.place(), feedback.error().message);
       continue;
     }
-    ++kinds[name(feedback->kind)];
-    for (const Json& out : feedback_records(*feedback, form)) {
+    bool failed = false;
+    const Status used = for_each_record(*feedback, form, [&](const Json& out) -> Status {
       const std::string line = dump(out) + "\n";
-      if (std::fwrite(line.data(), 1, line.size(), file) != line.size()) return io_error(output, "write");
+      failed = std::fwrite(line.data(), 1, line.size(), file) != line.size();
       ++written;
+      return failed ? io_error(output, "write") : Status(Done{});
+    });
+    if (failed) return used;
+    if (!used.ok()) {
+      reader.bad().add(record.place(), used.error().message);
+      continue;
     }
+    ++kinds[name(feedback->kind)];
   }
   if (std::fflush(file) != 0) return io_error(output, "write");
   bad = reader.bad();

@@ -56,6 +56,19 @@ Json joined(const Json& prompt, const Json& answer) {
   return out;
 }
 
+Status for_each_pair(const Feedback& f, const std::function<Status(const Json&)>& use) {
+  const uint64_t pairs = f.answers.size() * (f.answers.size() - 1) / 2, bytes = dump(f.prompt).size();
+  if (pairs * bytes > kMaxRepeatedBytes)
+    return error_at("", "{} pairs with this prompt of {} bytes are too much; use the form 'ranked'", pairs,
+                    bytes);
+  for (size_t i = 0; i < f.answers.size(); ++i)
+    for (size_t j = i + 1; j < f.answers.size(); ++j)
+      if (f.ranks[i] < f.ranks[j])
+        MAKAR_RETURN_IF_ERROR(
+            use({{"prompt", f.prompt}, {"chosen", f.answers[i]}, {"rejected", f.answers[j]}}));
+  return Done{};
+}
+
 }  // namespace
 
 std::string name(FeedbackKind kind) {
@@ -130,30 +143,24 @@ void add_revision(Feedback& feedback, const std::string& revision) {
   feedback.critique.clear();
 }
 
-std::vector<Json> feedback_records(const Feedback& f, FeedbackForm form) {
-  std::vector<Json> out;
+Status for_each_record(const Feedback& f, FeedbackForm form, const std::function<Status(const Json&)>& use) {
   const bool is_bad = (f.kind == FeedbackKind::kThumb && !f.good) || !f.critique.empty();
   const bool has_comparison = f.answers.size() > 1;
   switch (form) {
     case FeedbackForm::kSft:
-      if (!is_bad) out.push_back({{"messages", joined(f.prompt, f.answers[0])}});
-      break;
+      if (is_bad) return Done{};
+      return use({{"messages", joined(f.prompt, f.answers[0])}});
     case FeedbackForm::kPairs:
-      for (size_t i = 0; i < f.answers.size(); ++i)
-        for (size_t j = i + 1; j < f.answers.size(); ++j)
-          if (f.ranks[i] < f.ranks[j])
-            out.push_back({{"prompt", f.prompt}, {"chosen", f.answers[i]}, {"rejected", f.answers[j]}});
-      break;
+      return has_comparison ? for_each_pair(f, use) : Done{};
     case FeedbackForm::kRated:
-      out.push_back({{"prompt", f.prompt}, {"completion", f.answers[0]}, {"label", !is_bad}});
-      if (has_comparison)
-        out.push_back({{"prompt", f.prompt}, {"completion", f.answers.back()}, {"label", false}});
-      break;
+      MAKAR_RETURN_IF_ERROR(use({{"prompt", f.prompt}, {"completion", f.answers[0]}, {"label", !is_bad}}));
+      if (!has_comparison) return Done{};
+      return use({{"prompt", f.prompt}, {"completion", f.answers.back()}, {"label", false}});
     case FeedbackForm::kRanked:
-      if (has_comparison) out.push_back({{"prompt", f.prompt}, {"answers", f.answers}, {"ranks", f.ranks}});
-      break;
+      if (!has_comparison) return Done{};
+      return use({{"prompt", f.prompt}, {"answers", f.answers}, {"ranks", f.ranks}});
   }
-  return out;
+  return Done{};
 }
 
 }  // namespace makar

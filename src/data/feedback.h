@@ -1,6 +1,7 @@
 // Feedback of people on answers (preferences, rankings, demonstrations, corrections, critiques and thumbs),
 // converted to records that the training commands read.
 #pragma once
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,11 @@ Json revision_request(const Feedback& feedback);
 // Adds the revision as the better answer; an empty or unchanged one is ignored.
 void add_revision(Feedback& feedback, const std::string& revision);
 
-// The records of this form; none if the feedback does not determine one (a thumb is not a pair).
-std::vector<Json> feedback_records(const Feedback& feedback, FeedbackForm form);
+// Calls `use` with each record of this form; there is none if the feedback does not determine one (a thumb is
+// not a pair). Each of the pairs of a ranking repeats the prompt: a ranking whose prompts would take more
+// than kMaxRepeatedBytes is an error.
+constexpr uint64_t kMaxRepeatedBytes = uint64_t{256} << 20;
+Status for_each_record(const Feedback& feedback, FeedbackForm form,
+                       const std::function<Status(const Json&)>& use);
 
 }  // namespace makar

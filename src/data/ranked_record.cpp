@@ -25,8 +25,9 @@ Result<RankedRecord> from_pair(const Json& record) {
   out.answers = {std::move(pair.chosen), std::move(pair.rejected)};
   out.ranks = {0, 1};
   if (const Json* margin = field(record, {"margin"})) {
-    if (!margin->is_number() || !std::isfinite(margin->get<double>()))
-      return error_at("", "'margin' must be a number");
+    constexpr double kMaxMargin = 1000;
+    if (!margin->is_number() || !(std::fabs(margin->get<double>()) <= kMaxMargin))
+      return error_at("", "'margin' must be a number from {} to {}", -kMaxMargin, kMaxMargin);
     out.margin = margin->get<double>();
   }
   return out;
@@ -41,7 +42,8 @@ Status read_ranks(const Json& record, RankedRecord& out) {
   if (!ranks->is_array() || ranks->size() != out.answers.size())
     return error_at("", "'ranks' must be a list of one integer per answer");
   for (const Json& rank : *ranks) {
-    if (!rank.is_number_integer()) return error_at("", "'ranks' must be a list of one integer per answer");
+    if (!rank.is_number_integer() || (rank.is_number_unsigned() && rank.get<uint64_t>() > INT64_MAX))
+      return error_at("", "'ranks' must be a list of one integer per answer");
     out.ranks.push_back(rank.get<int64_t>());
   }
   if (std::all_of(out.ranks.begin(), out.ranks.end(), [&](int64_t r) { return r == out.ranks[0]; }))

@@ -1,8 +1,12 @@
 #include "base/file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "scratch_folder.h"
 
@@ -37,6 +41,40 @@ TEST(MappedFile, OnlyPagesOfMappedFilesAreReleased) {
   std::vector<std::byte> memory(size_t{1} << 24, std::byte{7});
   MappedFile::release_pages(memory);
   for (const std::byte b : memory) ASSERT_EQ(b, std::byte{7});
+}
+
+TEST(FileWriter, ALinkStaysAndItsTargetIsReplaced) {
+  const ScratchFolder folder;
+  const std::string target = folder.path() + "/target", link = folder.path() + "/link";
+  ASSERT_TRUE(write_file(target, "old").ok());
+  std::filesystem::create_symlink("target", link);
+  ASSERT_TRUE(write_file(link, "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(*read_file(target), "new");
+}
+
+TEST(FileWriter, DevicesAreWrittenTo) {
+  EXPECT_TRUE(write_file("/dev/null", "text").ok());
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));
+  EXPECT_FALSE(path_exists("/dev/null.tmp"));
+  const Status full = write_file("/dev/full", "text");
+  ASSERT_FALSE(full.ok());
+  EXPECT_NE(full.error().text().find("/dev/full"), std::string::npos) << full.error().text();
+  EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+TEST(FileWriter, APipeIsWrittenTo) {
+  const ScratchFolder folder;
+  const std::string pipe = folder.path() + "/pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(reader, 0);
+  EXPECT_TRUE(write_file(pipe, "text").ok());
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof text), 4);
+  EXPECT_STREQ(text, "text");
+  ::close(reader);
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 }  // namespace

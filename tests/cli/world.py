@@ -42,6 +42,12 @@ def forms(folder):
     path = folder / "new/folder/a.jsonl"
     check(run("data", "world", "--form", "rewards", "-n", 30, "--seed", 4, "-o", path).returncode == 0, "writes a file")
     check(path.read_text() == whole, "a file has the same bytes")
+    for count, to in ((3, ">"), (3000, ">"), (3, "-o"), (3000, "-o")):  # small outputs fail at the end, large ones on the way
+        words = [MAKAR, "data", "world", "-n", str(count), "-q"]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(words + ([] if to == ">" else ["-o", "/dev/full"]), stdout=full if to == ">" else None, stderr=subprocess.PIPE, text=True)
+        check(done.returncode == 1 and ("No space left" in done.stderr or "cannot be written" in done.stderr), f"{count} {to}: {done.returncode} {done.stderr}")
+    check(pathlib.Path("/dev/full").is_char_device(), "a device stays a device")
     for words, part in ((["--form", "tex"], "did you mean 'text'"), (["--split", "dev"], "expected train, test, names"), (["-n", 0], "1 or more"),
                         (["--events", 99], "3 to 40"), (["--seed", -1], "0 or more"), (["--form", "text", "extra"], "")):
         done = run("data", "world", *words)

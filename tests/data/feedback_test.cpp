@@ -6,10 +6,20 @@
 namespace makar {
 namespace {
 
+std::vector<Json> records(const Feedback& feedback, const char* form) {
+  std::vector<Json> out;
+  const Status used =
+      for_each_record(feedback, *feedback_form_named(form), [&](const Json& record) -> Status {
+        out.push_back(record);
+        return Done{};
+      });
+  check(used.ok(), "the feedback has records");
+  return out;
+}
 std::vector<Json> records(const Json& record, const char* form) {
   const auto read = read_feedback(record);
   check(read.ok(), "the record is feedback");
-  return feedback_records(*read, *feedback_form_named(form));
+  return records(*read, form);
 }
 
 // How many records each kind gives in the forms sft, pairs, rated and ranked.
@@ -62,17 +72,35 @@ TEST(Feedback, ACritiqueBecomesARevisionRequest) {
   ASSERT_EQ(request.size(), 3u);
   EXPECT_EQ(request[1]["content"], "b");
   EXPECT_NE(request[2]["content"].get<std::string>().find("too short"), std::string::npos);
-  EXPECT_EQ(feedback_records(feedback, FeedbackForm::kRated)[0]["label"], false);
+  EXPECT_EQ(records(feedback, "rated")[0]["label"], false);
   add_revision(feedback, "b");  // no revision: the same answer
   EXPECT_EQ(feedback.answers.size(), 1u);
   add_revision(feedback, "a longer answer");
-  EXPECT_EQ(feedback_records(feedback, FeedbackForm::kPairs)[0]["chosen"][0]["content"], "a longer answer");
+  EXPECT_EQ(records(feedback, "pairs")[0]["chosen"][0]["content"], "a longer answer");
+}
+
+// 64 answers are 2,016 pairs, each with the whole prompt.
+TEST(Feedback, APromptIsNotRepeatedWithoutLimit) {
+  Json answers = Json::array();
+  for (int i = 0; i < 64; ++i) answers.push_back(std::to_string(i));
+  const auto read = read_feedback({{"prompt", std::string(200'000, 'p')}, {"answers", answers}});
+  ASSERT_TRUE(read.ok());
+  int used = 0;
+  const auto count = [&](const Json&) -> Status { return ++used, Done{}; };
+  const Status pairs = for_each_record(*read, FeedbackForm::kPairs, count);
+  ASSERT_FALSE(pairs.ok());
+  EXPECT_NE(pairs.error().message.find("'ranked'"), std::string::npos) << pairs.error().message;
+  EXPECT_EQ(used, 0);
+  EXPECT_TRUE(for_each_record(*read, FeedbackForm::kRanked, count).ok());
+  EXPECT_EQ(used, 1);
 }
 
 TEST(Feedback, BadRecordsAreErrors) {
   for (const Json& bad : {Json(3), Json::object(), Json{{"prompt", "q"}}, Json{{"completion", "a"}},
                           Json{{"prompt", "q"}, {"completion", "a"}, {"correction", "a"}},
                           Json{{"prompt", "q"}, {"completion", "a"}, {"label", 7}},
+                          Json{{"prompt", "q"}, {"answers", {"a", "b"}}, {"ranks", {UINT64_MAX, 1}}},
+                          Json{{"prompt", "q"}, {"chosen", "a"}, {"rejected", "b"}, {"margin", 1e300}},
                           Json{{"prompt", "q"}, {"completion", "a"}, {"critique", 1}}})
     EXPECT_FALSE(read_feedback(bad).ok()) << bad;
 }
