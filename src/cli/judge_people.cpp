@@ -39,7 +39,7 @@ std::string report_text(const Json& r, const std::vector<std::string>& scales) {
 }  // namespace
 
 int run_judge_people(const std::vector<std::string>& arguments) {
-  std::string path, preferences, qualities, results;
+  std::string path, preferences, critiques, qualities, results;
   bool json = false;
   Options options("judge people",
                   "Report the ratings that people gave to the answers of a study on the page of makar serve: "
@@ -49,6 +49,8 @@ int run_judge_people(const std::vector<std::string>& arguments) {
   Options::Option& study_option = options.add("--study", &path, "the study, a JSONL file of items", "FILE");
   study_option.required = true, study_option.position = "STUDY";
   options.add("--preferences", &preferences, "write pairs that makar dpo and makar reward read", "FILE");
+  options.add("--critiques", &critiques,
+              "write the critiques of items with one answer, which makar data feedback reads", "FILE");
   options.add("--ratings", &qualities, "write the scales of answers, which makar reward quality reads",
               "FILE");
   options.add("--output", &results, "write a results file that makar eval compare reads", "FILE");
@@ -58,16 +60,14 @@ int run_judge_people(const std::vector<std::string>& arguments) {
   if (!study.ok()) return report(study.error());
   const auto ratings = read_ratings_of(path, *study);
   if (!ratings.ok()) return report(ratings.error());
-  if (!preferences.empty())
-    if (const Status written = write_file(preferences, preference_lines(*study, *ratings)); !written.ok())
-      return report(written.error());
-  if (!qualities.empty())
-    if (const Status written = write_file(qualities, quality_lines(*study, *ratings)); !written.ok())
-      return report(written.error());
-  if (!results.empty())
-    if (const Status written = write_file(results, study_results(*study, *ratings).dump(2) + "\n");
-        !written.ok())
-      return report(written.error());
+  const auto write = [](const std::string& file, const std::string& text) {
+    return file.empty() ? Status(Done{}) : write_file(file, text);
+  };
+  for (const Status& written :
+       {write(preferences, preference_lines(*study, *ratings)),
+        write(critiques, critique_lines(*study, *ratings)), write(qualities, quality_lines(*study, *ratings)),
+        write(results, study_results(*study, *ratings).dump(2) + "\n")})
+    if (!written.ok()) return report(written.error());
   const Json result = study_report(*study, *ratings);
   return print_out(json ? result.dump() + "\n" : report_text(result, scales_of(*study))) ? 0 : 1;
 }

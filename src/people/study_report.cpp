@@ -106,6 +106,10 @@ Evaluation win_rate(const SystemScores& scores) {
                             [](std::span<const double> sums) { return sums[1] > 0 ? sums[0] / sums[1] : 0; });
 }
 
+std::string line_of(const Json& record) {
+  return record.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double one : values) sum += one;
@@ -164,7 +168,7 @@ std::string preference_lines(const Study& study, const std::vector<Rating>& rati
                          {"chosen", answer(better)},
                          {"rejected", answer(worse)},
                          {"margin", margin}};
-      out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+      out += line_of(line);
     };
     for (size_t i = 0; i < item.answers.size(); ++i)
       for (size_t j = i + 1; j < item.answers.size(); ++j) {
@@ -189,6 +193,18 @@ std::string preference_lines(const Study& study, const std::vector<Rating>& rati
   return out;
 }
 
+std::string critique_lines(const Study& study, const std::vector<Rating>& ratings) {
+  std::string out;
+  for (const Rating& one : ratings) {
+    const StudyItem& item = study.items[one.item];
+    if (one.critique.empty() || item.answers.size() != 1) continue;
+    Json line = {{"prompt", item.prompt}, {"completion", item.answers[0]}, {"critique", one.critique}};
+    if (!one.correction.empty() && one.correction != item.answers[0]) line["correction"] = one.correction;
+    out += line_of(line);
+  }
+  return out;
+}
+
 std::string quality_lines(const Study& study, const std::vector<Rating>& ratings) {
   // (item, answer) -> scale -> sum and number
   std::map<std::pair<size_t, size_t>, std::map<std::string, std::pair<double, double>>> sums;
@@ -204,7 +220,7 @@ std::string quality_lines(const Study& study, const std::vector<Rating>& ratings
     Json values = Json::object();
     for (const auto& [scale, sum] : scales) values[scale] = sum.first / sum.second;
     const Json line = {{"prompt", item.prompt}, {"completion", item.answers[at.second]}, {"ratings", values}};
-    out += line.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    out += line_of(line);
   }
   return out;
 }

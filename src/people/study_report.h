@@ -16,6 +16,10 @@ Json study_report(const Study& study, const std::vector<Rating>& ratings);
 // raters, 0 to 1; 1 for a correction.
 std::string preference_lines(const Study& study, const std::vector<Rating>& ratings);
 
+// Lines {"prompt", "completion", "critique"}, with "correction" if the rater gave one: the critiques of items
+// with one answer (with several it is not known which one is meant). What `makar data feedback` reads.
+std::string critique_lines(const Study& study, const std::vector<Rating>& ratings);
+
 // Lines {"prompt", "completion", "ratings"}: every answer rated on scales, with the mean of each scale from 0
 // (all raters gave 1) to 1 (all gave 5). What `makar reward quality` reads.
 std::string quality_lines(const Study& study, const std::vector<Rating>& ratings);

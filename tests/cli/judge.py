@@ -133,6 +133,13 @@ def check_people(folder, model):
     check(code == 0, f"makar dpo reads the pairs: {err[-300:]}")
     code, out, err = run("eval", "compare", folder / "p.json", folder / "p.json")
     check(code == 0 and "study/x win_rate,none" in out, f"makar eval compare reads the results: {out} {err}")
+    (folder / "one.jsonl").write_text(json.dumps({"prompt": "Where is Anna?", "answers": ["Here."]}) + "\n")
+    (folder / "one.ratings.jsonl").write_text(json.dumps({"rater": "ann", "item": 0, "scales": [{"usefulness": 1}], "critique": "say where"}) + "\n")
+    code, out, err = run("judge", "people", folder / "one.jsonl", "--critiques", folder / "critiques.jsonl")
+    check(code == 0 and json.loads((folder / "critiques.jsonl").read_text())["critique"] == "say where", f"critiques: {out} {err}")
+    code, out, err = run("data", "feedback", folder / "critiques.jsonl", "--form", "pairs", "--model", model, "--max-new-tokens", 8)
+    pairs = [json.loads(line) for line in out.splitlines()]
+    check(code == 0 and [p["rejected"][0]["content"] for p in pairs] == ["Here."], f"the model's revision is better than the answer: {pairs} {err}")
     (folder / "study.ratings.jsonl").write_text('{"rater": "ann", "item": 7, "ranks": [1, 2]}\n')
     code, _, err = run("judge", "people", folder / "study.jsonl")
     check(code == 1 and "study.ratings.jsonl:1" in err and "0 to 5" in err, f"a wrong item: {err}")

@@ -118,6 +118,20 @@ TEST(Study, MajoritiesAndCorrectionsBecomePairs) {
   EXPECT_NE(lines.find(R"("chosen":"better a")"), std::string::npos);
 }
 
+TEST(Study, CritiquesOfOneAnswerAreFeedback) {
+  const std::string lines = critique_lines(
+      study(),
+      ratings("{\"rater\":\"ann\",\"item\":3,\"scales\":[{\"usefulness\":2}],\"critique\":\"too short\"}\n"
+              "{\"rater\":\"bob\",\"item\":3,\"scales\":[{\"usefulness\":2}],\"critique\":\"no\","
+              "\"correction\":\"one\"}\n"
+              "{\"rater\":\"ann\",\"item\":0,\"ranks\":[1,2],\"critique\":\"which?\"}\n"));
+  const auto first = parse_json(lines.substr(0, lines.find('\n')), "line");
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(*first, (Json{{"prompt", "q3"}, {"completion", "only"}, {"critique", "too short"}}));
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 2) << lines;
+  EXPECT_NE(lines.find(R"("correction":"one")"), std::string::npos) << lines;
+}
+
 TEST(Study, ResultsHaveWinRatesAndStandardErrors) {
   const Json results = study_results(study(), ratings(kRatings));
   EXPECT_DOUBLE_EQ(results["results"]["colours/x"]["win_rate,none"].get<double>(), 0.75);
