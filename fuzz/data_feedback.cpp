@@ -25,12 +25,16 @@ FUZZ_TARGET(data_feedback) {
           "the request extends the conversation");
     add_revision(*feedback, "Better.");
   }
-  for (const std::string& form : feedback_form_names())
-    for (const Json& out : feedback_records(*feedback, *feedback_form_named(form))) {
-      check(out.is_object(), "records are objects");
-      if (form == "pairs") check(to_preference(out).ok(), "a pair is read again");
-      if (form == "ranked") check(to_ranking(out).ok(), "a ranking is read again");
-      if (form == "rated") check(to_labelled(out).ok(), "a labelled answer is read again");
-    }
+  for (const std::string& form : feedback_form_names()) {
+    const Status written =
+        for_each_record(*feedback, *feedback_form_named(form), [&](const Json& out) -> Status {
+          check(out.is_object(), "records are objects");
+          if (form == "pairs") check(to_preference(out).ok(), "a pair is read again");
+          if (form == "ranked") check(to_ranking(out).ok(), "a ranking is read again");
+          if (form == "rated") check(to_labelled(out).ok(), "a labelled answer is read again");
+          return Done{};
+        });
+    check(written.ok() || written.error().text().size() < 4000, "a bounded message");
+  }
   return 0;
 }
