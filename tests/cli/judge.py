@@ -13,6 +13,7 @@ import tempfile
 from checks import check, failures
 
 MAKAR = os.path.abspath(sys.argv[1])
+WORLD_MODEL = pathlib.Path(__file__).resolve().parents[2] / "models/world.gguf"
 
 
 def run(*arguments, timeout=300):
@@ -137,7 +138,7 @@ def check_people(folder, model):
     (folder / "one.ratings.jsonl").write_text(json.dumps({"rater": "ann", "item": 0, "scales": [{"usefulness": 1}], "critique": "say where"}) + "\n")
     code, out, err = run("judge", "people", folder / "one.jsonl", "--critiques", folder / "critiques.jsonl")
     check(code == 0 and json.loads((folder / "critiques.jsonl").read_text())["critique"] == "say where", f"critiques: {out} {err}")
-    code, out, err = run("data", "feedback", folder / "critiques.jsonl", "--form", "pairs", "--model", model, "--max-new-tokens", 8)
+    code, out, err = run("data", "feedback", folder / "critiques.jsonl", "--form", "pairs", "--model", WORLD_MODEL)
     pairs = [json.loads(line) for line in out.splitlines()]
     check(code == 0 and [p["rejected"][0]["content"] for p in pairs] == ["Here."], f"the model's revision is better than the answer: {pairs} {err}")
     (folder / "study.ratings.jsonl").write_text('{"rater": "ann", "item": 7, "ranks": [1, 2]}\n')
