@@ -23,6 +23,7 @@ namespace {
 constexpr int kInstructionsPerCheck = 100;
 constexpr int kMaxStatementBytes = 64 << 10;
 constexpr size_t kMaxCsvBytes = size_t{1} << 28;
+constexpr int kMaxScriptBytes = 4 << 20;
 
 // Functions that read or write files, load code, or allocate memory of a size that the query sets.
 constexpr const char* kDeniedFunctions[] = {
@@ -52,6 +53,30 @@ int authorize_and_note(void* seen, int action, const char* first, const char* se
     static_cast<std::set<std::string>*>(seen)->insert(lower_ascii(name));
   }
   return authorize(nullptr, action, first, second, third, fourth);
+}
+
+// What a script may do besides: make and change tables, views and indices, as the output of .dump does.
+int authorize_script(void*, int action, const char* first, const char* second, const char* third,
+                     const char* fourth) {
+  switch (action) {
+    case SQLITE_CREATE_TABLE:
+    case SQLITE_CREATE_INDEX:
+    case SQLITE_CREATE_VIEW:
+    case SQLITE_DROP_TABLE:
+    case SQLITE_DROP_INDEX:
+    case SQLITE_DROP_VIEW:
+    case SQLITE_ALTER_TABLE:
+    case SQLITE_REINDEX:
+    case SQLITE_INSERT:
+    case SQLITE_UPDATE:
+    case SQLITE_DELETE:
+    case SQLITE_TRANSACTION:
+      return SQLITE_OK;
+    case SQLITE_PRAGMA:
+      return first && sqlite3_stricmp(first, "foreign_keys") == 0 ? SQLITE_OK : SQLITE_DENY;
+    default:
+      return authorize(nullptr, action, first, second, third, fourth);
+  }
 }
 
 struct Finalize {
@@ -193,6 +218,47 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
   return out;
 }
 
+Result<SqlReader> SqlReader::from_script(const std::string& script) {
+  sqlite3* raw = nullptr;
+  sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+  SqlReader out(std::unique_ptr<sqlite3, Close>(raw), "schema");
+  out.lock_down();
+  MAKAR_RETURN_IF_ERROR(out.execute_script(script));
+  return out;
+}
+
+Status SqlReader::execute_script(const std::string& script) const {
+  if (script.size() > static_cast<size_t>(kMaxScriptBytes))
+    return error_of(Error::Kind::kLimit, path_, "has {} bytes; expected at most {}", script.size(),
+                    kMaxScriptBytes);
+  if (script.find('\0') != std::string::npos) return error_at(path_, "has a zero byte");
+  sqlite3* c = connection_.get();
+  sqlite3_set_authorizer(c, nullptr, nullptr);
+  sqlite3_exec(c, "PRAGMA query_only=0", nullptr, nullptr, nullptr);
+  sqlite3_limit(c, SQLITE_LIMIT_SQL_LENGTH, kMaxScriptBytes);
+  sqlite3_set_authorizer(c, authorize_script, nullptr);
+  const SqlLimits limits;
+  work_->begin(limits.seconds);
+  const auto stop = [](void* work) -> int { return static_cast<SqlWork*>(work)->exceeded(); };
+  sqlite3_progress_handler(c, kInstructionsPerCheck, stop, work_.get());
+  const int code = sqlite3_exec(c, script.c_str(), nullptr, nullptr, nullptr);
+  sqlite3_progress_handler(c, 0, nullptr, nullptr);
+  if (code != SQLITE_OK) return failure(limits).in(path_);
+  if (sqlite3_get_autocommit(c) == 0) return error_at(path_, "leaves a transaction open; add COMMIT");
+  sqlite3_set_authorizer(c, nullptr, nullptr);
+  lock_down();
+  return Done{};
+}
+
+Error SqlReader::failure(const SqlLimits& limits) const {
+  if (work_->timed_out())
+    return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
+  if (work_->out_of_memory())
+    return error_of(Error::Kind::kLimit, "SQL", "took more than {} MiB of memory",
+                    SqlWork::kMaxMemoryBytes >> 20);
+  return error_at("SQL", "{}", quote(sqlite3_errmsg(connection_.get()), 400));
+}
+
 Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& limits) const {
   sqlite3* c = connection_.get();
   work_->begin(limits.seconds);
@@ -202,14 +268,7 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
     sqlite3* connection;
     ~Release() { sqlite3_progress_handler(connection, 0, nullptr, nullptr); }
   } release{c};
-  const auto failed = [&]() -> Error {
-    if (work_->timed_out())
-      return error_of(Error::Kind::kLimit, "SQL", "took longer than {} s", limits.seconds);
-    if (work_->out_of_memory())
-      return error_of(Error::Kind::kLimit, "SQL", "took more than {} MiB of memory",
-                      SqlWork::kMaxMemoryBytes >> 20);
-    return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));
-  };
+  const auto failed = [&] { return failure(limits); };
   if (sql.find('\0') != std::string::npos) return error_at("SQL", "has a zero byte");
   sqlite3_stmt* raw = nullptr;
   const char* tail = nullptr;

@@ -44,6 +44,9 @@ class SqlReader {
   // A database in memory with one table, from the bytes of a CSV file in any encoding; numeric columns get
   // numbers.
   static Result<SqlReader> from_csv(const std::string& path, const std::string& table);
+  // A SQLite database in memory, made by the statements of an untrusted script: tables, views, indices and
+  // rows. Its size, time and memory are limited.
+  static Result<SqlReader> from_script(const std::string& script);
 
   // Tables and views with `rows` sample rows each.
   Result<std::vector<SqlTable>> tables(int64_t rows = 3) const;
@@ -66,8 +69,10 @@ class SqlReader {
   SqlReader(std::unique_ptr<sqlite3, Close> connection, std::string path);
   void lock_down() const;
   Result<SqlResult> execute(const std::string& statement, const SqlLimits& limits) const;
-  std::shared_ptr<SqlWork> work_;               // of SQLite; destroyed after the connection
-  std::unique_ptr<sqlite3, Close> connection_;  // null: PostgreSQL
+  Status execute_script(const std::string& script) const;
+  Error failure(const SqlLimits& limits) const;  // of the last statement
+  std::shared_ptr<SqlWork> work_;                // of SQLite; destroyed after the connection
+  std::unique_ptr<sqlite3, Close> connection_;   // null: PostgreSQL
   std::shared_ptr<const Postgres> postgres_;
   std::string path_;
 };

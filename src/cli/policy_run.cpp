@@ -4,9 +4,11 @@
 
 #include <algorithm>
 
+#include "cli/executed_rewards.h"
 #include "cli/model_options.h"
 #include "cli/run.h"
 #include "llm/classify.h"
+#include "train/model_identity.h"
 #include "train/quality.h"
 
 namespace makar {
@@ -26,12 +28,17 @@ Result<LanguageModel> open_mapped(const std::string& path, Device& device) {
   return out;
 }
 
-// The trained model without its adapter, or another copy of the base.
+// The model before training: without an adapter that is new, so that it changes nothing yet; with a copy of
+// another adapter; or another copy of the base.
 Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
   if (s.no_reference) return Done{};
   if (s.ref_model.empty() && parts.adapter) {
-    MAKAR_TRY(const Reference base,
-              Reference::without_adapter(*parts.language->loaded().model, s.policy.activations));
+    Model& model = *parts.language->loaded().model;
+    if (!s.lora_model_dir.empty() || s.dora || !parts.adapter->modules_to_save.empty()) {
+      parts.reference.emplace(Reference::copy_of(model, device, s.policy.activations));
+      return Done{};
+    }
+    MAKAR_TRY(const Reference base, Reference::without_adapter(model, s.policy.activations));
     parts.reference.emplace(base);
     return Done{};
   }
@@ -44,6 +51,8 @@ Status open_reference(const PolicyRun& s, PolicyParts& parts, Device& device) {
   parts.reference.emplace(parts.reference_model->model(), s.policy.activations);
   return Done{};
 }
+
+bool names_model(const RewardTermSpec& spec) { return spec.name == "model" || spec.name == "quality"; }
 
 // A reward model or a quality model.
 Result<RewardTerm> open_reward_model(const PolicyRun& s, const RewardTermSpec& spec, PolicyParts& parts,
@@ -69,21 +78,34 @@ Result<RewardTerm> open_reward_model(const PolicyRun& s, const RewardTermSpec& s
                  : model_reward("model", spec.weight, model, encoder);
 }
 
+Result<RewardTerm> open_reward(const PolicyRun& s, const RewardTermSpec& spec, PolicyParts& parts,
+                               Device& device) {
+  if (spec.name == "program" && !s.allow_programs)
+    return error_at("reward",
+                    "program runs a command for every answer; add --allow-programs if you trust it");
+  if (spec.name == "tests" && !s.run_code)
+    return error_at("reward",
+                    "tests runs programs that the model writes, in a sandbox; allow it with "
+                    "--confirm-run-unsafe-code");
+  if (names_model(spec)) return open_reward_model(s, spec, parts, device);
+  if (spec.name == "tests") return tests_reward(spec);
+  if (spec.name == "sql") return sql_reward(spec);
+  return make_reward_term(spec);
+}
+
 }  // namespace
+
+void declare_programs(Options& o, PolicyRun& s) {
+  o.add("--allow-programs", &s.allow_programs, "allow rewards by programs; they run with your permissions");
+  o.add("--confirm-run-unsafe-code", &s.run_code,
+        "allow rewards by tests, which run the model's programs in a sandbox without network");
+}
 
 Status open_rewards(const PolicyRun& s, PolicyParts& parts, Device& device) {
   for (const std::string& text : s.rewards) {
     MAKAR_TRY(const RewardTermSpec spec, parse_reward_term(text));
-    if (spec.name == "program" && !s.allow_programs)
-      return error_at("reward",
-                      "program runs a command for every answer; add --allow-programs if you trust it");
-    if (spec.name == "model" || spec.name == "quality") {
-      MAKAR_TRY(RewardTerm term, open_reward_model(s, spec, parts, device));
-      parts.rewards.push_back(std::move(term));
-    } else {
-      MAKAR_TRY(RewardTerm term, make_reward_term(spec));
-      parts.rewards.push_back(std::move(term));
-    }
+    MAKAR_TRY(RewardTerm term, open_reward(s, spec, parts, device));
+    parts.rewards.push_back(std::move(term));
   }
   return Done{};
 }
@@ -99,7 +121,7 @@ void declare_policy(Options& o, PolicyRun& s) {
             "; add ,weight=X to weight it; repeat to sum several",
         "RULE")
       .required = true;
-  o.add("--allow-programs", &s.allow_programs, "allow rewards by programs; they run with your permissions");
+  declare_programs(o, s);
   o.add("--missing-eos-penalty", &s.policy.missing_eos_penalty,
         "subtracted from the reward of truncated answers", "X");
   o.group("Rollouts");
@@ -167,6 +189,11 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
                      {"missing_eos_penalty", s.policy.missing_eos_penalty},
                      {"mask_truncated_completions", s.policy.mask_truncated}};
   if (!s.quantize_base.empty()) parts->identity["quantize_base"] = s.quantize_base;
+  std::vector<std::string> models = {s.base_model, s.ref_model, s.lora_model_dir};
+  for (const std::string& text : s.rewards)
+    if (const auto spec = parse_reward_term(text); spec.ok() && names_model(*spec))
+      models.push_back(spec->argument);
+  MAKAR_RETURN_IF_ERROR(add_model_files(parts->identity, models));
   MAKAR_TRY(ChatTemplate chat, find_template(s, language));
   const ConversationEncoder encoder(language.tokenizer(), std::move(chat), {s.sequence_len, false});
   const int64_t context =
@@ -174,8 +201,9 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
   if (context <= s.policy.max_new_tokens)
     return error_at("max_completion_length", "the model has {} positions, which leaves none for a prompt",
                     context);
-  MAKAR_TRY(parts->prompts, open_policy_prompts(dataset_options(s.common), encoder,
-                                                context - s.policy.max_new_tokens, parts->identity));
+  MAKAR_TRY(parts->prompts,
+            open_policy_prompts(dataset_options(s.common), encoder, context - s.policy.max_new_tokens,
+                                parts->identity, parts->rewards));
   return parts;
 }
 

@@ -13,12 +13,14 @@ namespace makar {
 struct PolicyRun : FineTuneOptions {
   std::string ref_model;
   std::vector<std::string> rewards;
-  bool allow_programs = false, no_reference = false;
+  bool allow_programs = false, run_code = false, no_reference = false;
   PolicyOptions policy;
 };
 
 // The options of these commands that FineTuneOptions does not have.
 void declare_policy(Options& options, PolicyRun& s);
+// The options that allow rewards to run programs.
+void declare_programs(Options& options, PolicyRun& s);
 Status check_policy(PolicyRun& s, const Options& options, double adapter_learning_rate);
 
 // The models and data of a run, opened from the options.

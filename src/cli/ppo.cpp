@@ -6,6 +6,7 @@
 #include "cli/model_options.h"
 #include "cli/policy_run.h"
 #include "cli/run.h"
+#include "train/model_identity.h"
 
 namespace makar {
 namespace {
@@ -108,6 +109,8 @@ int train(Ppo& s, PolicyParts& p, Device& device, const std::string& command) {
                                     {"whiten_rewards", s.whiten ? 1.0 : 0.0}})
     p.identity[key] = number;
   p.identity["value_model"] = value_folder(s);
+  if (const Status added = add_model_files(p.identity, {value_folder(s)}); !added.ok())
+    return report(added.error());
   const PpoOptions options{static_cast<float>(s.clip),
                            static_cast<float>(s.value_clip),
                            static_cast<float>(s.value_weight),

@@ -26,19 +26,20 @@ Status RankFlags::open(Device& device, TextGenerationOptions& generation) {
   if (rules.empty()) return Done{};
   PolicyRun options;
   options.rewards = rules, options.allow_programs = allow_programs, options.common.quiet = true;
+  options.run_code = true;  // refused below: the tests are in a record
   parts_ = std::make_unique<PolicyParts>();
   MAKAR_RETURN_IF_ERROR(open_rewards(options, *parts_, device));
+  for (const RewardTerm& term : parts_->rewards)
+    if (term.check_record && !term.check_record(Json::object()).ok())
+      return error_at("--rank-by", "{} compares answers with the record of a prompt, and here is none",
+                      term.name);
   generation.rank = [this, &device](const Json& prompt,
                                     const std::vector<std::string>& texts) -> Result<std::vector<double>> {
     const Json record = Json::object();
     std::vector<RewardInput> answers;
     for (const std::string& text : texts) answers.push_back({record, prompt, text});
-    std::vector<double> out(texts.size(), 0.0);
-    for (const RewardTerm& term : parts_->rewards) {
-      MAKAR_TRY(const std::vector<double> scores, term.score(answers, device));
-      for (size_t i = 0; i < out.size(); ++i) out[i] += term.weight * scores[i];
-    }
-    return out;
+    MAKAR_TRY(SummedRewards out, sum_rewards(parts_->rewards, answers, device));
+    return std::move(out.rewards);
   };
   return Done{};
 }

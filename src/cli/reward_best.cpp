@@ -61,25 +61,19 @@ Result<std::vector<std::vector<RewardedAnswer>>> sample_answers(const BestComman
   for (const Rollout& r : rollouts)
     answers.push_back({records[r.prompt], turns[r.prompt], text_of(r, parts.language->tokenizer()),
                        r.finish == Finish::kStop});
-  std::vector<double> rewards(answers.size(), 0.0);
-  for (const RewardTerm& term : parts.rewards) {
-    MAKAR_TRY(const std::vector<double> scores, term.score(answers, device));
-    for (size_t i = 0; i < scores.size(); ++i) rewards[i] += term.weight * scores[i];
-  }
+  MAKAR_TRY(SummedRewards summed, sum_rewards(parts.rewards, answers, device));
+  std::vector<double>& rewards = summed.rewards;
   std::vector<std::vector<RewardedAnswer>> out(prompts.size());
   for (size_t i = 0; i < rollouts.size(); ++i) {
     if (!answers[i].finished) rewards[i] -= c.policy.missing_eos_penalty, sums.truncated += 1;
     sums.answers += 1, sums.reward += rewards[i];
-    // A truncated answer is not a good example, but it may be the worse one of a pair.
-    if (answers[i].finished || c.form != "best")
-      out[rollouts[i].prompt].push_back({answers[i].text, rewards[i]});
+    out[rollouts[i].prompt].push_back({answers[i].text, rewards[i], answers[i].finished});
   }
   for (const auto& list : out) {
-    if (list.empty()) continue;
-    sums.prompts += 1;
-    sums.best += std::max_element(list.begin(), list.end(), [](const auto& a, const auto& b) {
-                   return a.reward < b.reward;
-                 })->reward;
+    double best = -INFINITY;
+    for (const RewardedAnswer& a : list)
+      if (a.finished) best = std::max(best, a.reward);
+    if (std::isfinite(best)) sums.prompts += 1, sums.best += best;
   }
   return out;
 }
@@ -109,7 +103,8 @@ Status open_parts(BestCommand& c, PolicyParts& parts, Device& device) {
   if (!c.quiet) data.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
   const ConversationEncoder encoder(language.tokenizer(), std::move(chat), {context, false});
   Json identity;
-  MAKAR_TRY(parts.prompts, open_policy_prompts(data, encoder, context - c.policy.max_new_tokens, identity));
+  MAKAR_TRY(parts.prompts,
+            open_policy_prompts(data, encoder, context - c.policy.max_new_tokens, identity, parts.rewards));
   return Done{};
 }
 
@@ -187,8 +182,7 @@ int run_reward_best(const std::vector<std::string>& arguments) {
                "; add ,weight=X to weight it; repeat to sum several",
            "RULE")
       .required = true;
-  options.add("--allow-programs", &c.allow_programs,
-              "allow rewards by programs; they run with your permissions");
+  declare_programs(options, c);
   options.add("--missing-eos-penalty", &c.policy.missing_eos_penalty,
               "subtracted from the reward of truncated answers", "X");
   options.group("Sampling");

@@ -33,16 +33,6 @@ Result<std::string> select_match(const FilterStep& step, const std::string& text
   return stripped(text.substr(chosen.begin, chosen.end - chosen.begin), true);
 }
 
-// The text inside the first ``` fence, or the whole text.
-std::string code_block(const std::string& text) {
-  const size_t fence = text.find("```");
-  if (fence == std::string::npos) return text;
-  const size_t line = text.find('\n', fence);
-  if (line == std::string::npos) return text;
-  const size_t end = text.find("```", line);
-  return text.substr(line + 1, end == std::string::npos ? std::string::npos : end - line - 1);
-}
-
 Result<std::string> apply_step(const FilterStep& step, std::string answer) {
   if (step.function == "regex") return select_match(step, answer);
   if (step.function == "strip") return stripped(answer, true);
@@ -65,6 +55,15 @@ std::string most_frequent(const std::vector<std::string>& answers) {
 }
 
 }  // namespace
+
+std::string code_block(const std::string& text) {
+  const size_t fence = text.find("```");
+  if (fence == std::string::npos) return text;
+  const size_t line = text.find('\n', fence);
+  if (line == std::string::npos) return text;
+  const size_t end = text.find("```", line);
+  return text.substr(line + 1, end == std::string::npos ? std::string::npos : end - line - 1);
+}
 
 std::vector<std::string> filter_functions() {
   return {"regex",     "take_first", "majority_vote", "strip", "remove_whitespace",

@@ -1,6 +1,7 @@
 #include "train/best_answers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "data/ranked_record.h"
@@ -12,6 +13,22 @@ constexpr std::pair<const char*, BestForm> kForms[] = {
     {"best", BestForm::kBest}, {"pairs", BestForm::kPairs}, {"ranked", BestForm::kRanked}};
 
 Json assistant(const std::string& text) { return {{"role", "assistant"}, {"content", text}}; }
+
+// Leaves out repeated and empty answers, and truncated ones that may not be in a record; best first.
+void sort_usable(std::vector<RewardedAnswer>& answers, BestForm form) {
+  std::stable_partition(answers.begin(), answers.end(), [](const RewardedAnswer& a) { return a.finished; });
+  std::set<std::string> seen;
+  std::erase_if(answers,
+                [&](const RewardedAnswer& a) { return a.text.empty() || !seen.insert(a.text).second; });
+  std::stable_sort(answers.begin(), answers.end(),
+                   [](const RewardedAnswer& a, const RewardedAnswer& b) { return a.reward > b.reward; });
+  double worst_finished = -INFINITY;  // without a finished answer, nothing is usable
+  for (const RewardedAnswer& a : answers)
+    if (a.finished) worst_finished = a.reward;
+  std::erase_if(answers, [&](const RewardedAnswer& a) {
+    return !a.finished && (form == BestForm::kBest || a.reward >= worst_finished);
+  });
+}
 
 }  // namespace
 
@@ -29,11 +46,7 @@ std::vector<std::string> best_form_names() {
 
 std::vector<Json> best_records(const Json& prompt, std::vector<RewardedAnswer> answers,
                                const BestOptions& o) {
-  std::set<std::string> seen;
-  std::erase_if(answers,
-                [&](const RewardedAnswer& a) { return a.text.empty() || !seen.insert(a.text).second; });
-  std::stable_sort(answers.begin(), answers.end(),
-                   [](const RewardedAnswer& a, const RewardedAnswer& b) { return a.reward > b.reward; });
+  sort_usable(answers, o.form);
   std::vector<Json> out;
   if (answers.empty()) return out;
   const bool enough = !o.min_reward || answers.front().reward >= *o.min_reward;

@@ -11,6 +11,7 @@ namespace makar {
 struct RewardedAnswer {
   std::string text;
   double reward = 0;
+  bool finished = true;  // false: truncated at the length limit
 };
 
 enum class BestForm {
@@ -28,8 +29,10 @@ struct BestOptions {
   std::optional<double> min_reward;
 };
 
-// The records of one prompt, in the forms that sft, dpo and reward read; equal texts count once. No record if
-// nothing qualifies (all rewards equal, all below the minimum).
+// The records of one prompt, in the forms that sft, dpo and reward read; equal texts count once. A truncated
+// answer is never better than a finished one: kBest leaves it out, and kPairs and kRanked have it only if its
+// reward is below that of every finished answer. No record if nothing qualifies (no answer finished, all
+// rewards equal, all below the minimum).
 std::vector<Json> best_records(const Json& prompt, std::vector<RewardedAnswer> answers,
                                const BestOptions& options);
 

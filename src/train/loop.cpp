@@ -60,7 +60,7 @@ class Trainer {
         MAKAR_RETURN_IF_ERROR(not_finite(info));
         continue;
       }
-      bad_in_a_row_ = 0;
+      bad_in_a_row_ = 0, applied_ = true;
       MAKAR_RETURN_IF_ERROR(saving_.poll());
       MAKAR_RETURN_IF_ERROR(after_step());
     }
@@ -71,6 +71,11 @@ class Trainer {
       return result_;
     }
     MAKAR_RETURN_IF_ERROR(saving_.wait());
+    if (state_.step > 0 && !applied_)
+      return error_at("training",
+                      "the loss or gradient was not finite in all {} steps, so the model is as it was before "
+                      "training and is not saved; lower learning_rate, or check the data",
+                      state_.step);
     if (!averages_.empty())
       loop_.models.each_parameter(
           [&](const std::string& name, Parameter& p) { p.value = averages_.at(name); });
@@ -131,6 +136,7 @@ class Trainer {
     MAKAR_TRY(const auto found, restore());
     if (!found) return Done{};
     state_ = *found;
+    applied_ = state_.bad_steps < state_.step || state_.skipped > 0;
     say(fmt::format("resuming at step {} of {}", state_.step, total_));
     return Done{};
   }
@@ -287,6 +293,7 @@ class Trainer {
   BackgroundSave saving_;
   LoopResult result_;
   int bad_in_a_row_ = 0, rollbacks_ = 0;
+  bool applied_ = false;  // whether any step of the run was applied
   int64_t last_validation_ = -1;
 };
 

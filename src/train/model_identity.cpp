@@ -16,9 +16,9 @@ namespace fs = std::filesystem;
 
 bool counts(const fs::path& file) {
   const std::string extension = file.extension().string(), name = file.filename().string();
-  return extension == ".safetensors" || extension == ".gguf" || extension == ".bin" ||
-         extension == ".pt" || extension == ".pth" || extension == ".npz" || name == "config.json" ||
-         name == "adapter_config.json";
+  return extension == ".safetensors" || extension == ".gguf" || extension == ".bin" || extension == ".pt" ||
+         extension == ".pth" || extension == ".npz" || extension == ".jinja" || name == "config.json" ||
+         name == "adapter_config.json" || name == "tokenizer.json" || name == "tokenizer_config.json";
 }
 
 // The hash of each part goes into a SHA-256, which alone would be slower than the disk.
@@ -54,6 +54,14 @@ Result<std::string> model_identity(const std::string& path) {
     MAKAR_RETURN_IF_ERROR(add_file(file.string(), sum));
   }
   return sum.hex();
+}
+
+Status add_model_files(Json& identity, const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    MAKAR_TRY(identity["files"][path], model_identity(path));
+  }
+  return Done{};
 }
 
 }  // namespace makar

@@ -2,13 +2,16 @@
 // reference, a reward model, a teacher): a resumed run must meet the same weights.
 #pragma once
 #include <string>
+#include <vector>
 
-#include "base/error.h"
+#include "base/json.h"
 
 namespace makar {
 
-// `path`: a GGUF file or a folder; of a folder, the files with weights and the configuration count. Reads all
-// bytes, at about the speed of memory or disk.
+// `path`: a GGUF file or a folder; of a folder, the files with weights, the configuration, tokenizer and
+// chat template count. Reads all bytes, at about the speed of memory or disk.
 Result<std::string> model_identity(const std::string& path);
+// Adds the hashes of models to identity["files"], by path; empty paths are left out.
+Status add_model_files(Json& identity, const std::vector<std::string>& paths);
 
 }  // namespace makar

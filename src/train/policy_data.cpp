@@ -23,7 +23,8 @@ Result<PolicyPrompt> read_prompt(const Json& record, const ConversationEncoder& 
 }  // namespace
 
 Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const ConversationEncoder& encoder,
-                                          int64_t max_prompt_tokens, Json& identity) {
+                                          int64_t max_prompt_tokens, Json& identity,
+                                          std::span<const RewardTerm> rewards) {
   return read_examples<PolicyPrompts>(
       options, "prompts", identity,
       [&](const DatasetSpec& spec, ValidationSplit& split, PolicyPrompts& out) -> Status {
@@ -36,6 +37,8 @@ Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const C
             reader.bad().add(record.place(), prompt.error().message);
             continue;
           }
+          if (const Status usable = check_record(rewards, record.value); !usable.ok())
+            return usable.error().in(record.place());
           MAKAR_RETURN_IF_ERROR((split.selects(prompt->turns) ? out.validation : out.train).add(*prompt));
         }
         out.bad = reader.bad();

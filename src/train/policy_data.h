@@ -3,6 +3,7 @@
 #include "data/datasets.h"
 #include "data/spool.h"
 #include "train/conversation.h"
+#include "train/reward_rules.h"
 
 namespace makar {
 
@@ -21,8 +22,10 @@ struct PolicyPrompts {
   BadRecords bad;  // of the file read last
 };
 // Reads the prompts of all datasets: `prompt`, `messages` (without an answer at the end), `conversations`,
-// `instruction`. Prompts of more than `max_prompt_tokens` tokens are bad records.
+// `instruction`. Prompts of more than `max_prompt_tokens` tokens are bad records. Error: a record lacks what
+// `rewards` need.
 Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const ConversationEncoder& encoder,
-                                          int64_t max_prompt_tokens, Json& identity);
+                                          int64_t max_prompt_tokens, Json& identity,
+                                          std::span<const RewardTerm> rewards = {});
 
 }  // namespace makar

@@ -66,6 +66,7 @@ TaskState PolicyTask::state() const {
                 {"collections", collections_},
                 {"rewards", buffer_.rewards},
                 {"means", means_},
+                {"difference", difference_},
                 {"rollouts", std::move(rollouts)},
                 {"moved", {sums_.sampler_kl, sums_.tokens}}};
   const auto add = [&](const char* name, const std::vector<float>& values) {
@@ -89,6 +90,9 @@ Status PolicyTask::restore(const TaskState& state) {
   MAKAR_TRY(buffer.rewards, numbers(state.values, "rewards"));
   MAKAR_TRY(means_, numbers(state.values, "means"));
   MAKAR_TRY(const auto sampler_kl, numbers(state.values, "moved"));
+  const auto difference = state.values.find("difference");
+  if (difference == state.values.end() || !difference->is_number()) return damaged("difference");
+  difference_ = difference->get<double>();
   const auto rollouts = state.values.find("rollouts");
   if (rollouts == state.values.end() || !rollouts->is_array()) return damaged("rollouts");
   for (const Json& json : *rollouts) {

@@ -57,9 +57,9 @@ std::string PolicyTask::text_of(const Rollout& r) const {
   return tokenizer_.decode(ids, true);
 }
 
-Result<PolicyTask::Rewards> PolicyTask::compute_rewards(std::span<const Rollout> rollouts,
-                                                        std::span<const PolicyPrompt> prompts,
-                                                        Device& device) const {
+Result<SummedRewards> PolicyTask::compute_rewards(std::span<const Rollout> rollouts,
+                                                  std::span<const PolicyPrompt> prompts,
+                                                  Device& device) const {
   std::vector<Json> records, turns;
   for (const PolicyPrompt& p : prompts) {
     MAKAR_TRY(records.emplace_back(), parse_json(p.record, "prompt"));
@@ -68,14 +68,7 @@ Result<PolicyTask::Rewards> PolicyTask::compute_rewards(std::span<const Rollout>
   std::vector<RewardInput> answers;
   for (const Rollout& r : rollouts)
     answers.push_back({records[r.prompt], turns[r.prompt], text_of(r), r.finish == Finish::kStop});
-  Rewards out;
-  out.rewards.assign(rollouts.size(), 0);
-  for (const RewardTerm& term : rewards_) {
-    MAKAR_TRY(const std::vector<double> scores, term.score(answers, device));
-    check(scores.size() == rollouts.size(), "one reward per answer");
-    for (size_t i = 0; i < scores.size(); ++i) out.rewards[i] += term.weight * scores[i];
-    out.means.push_back(mean_of(scores));
-  }
+  MAKAR_TRY(SummedRewards out, sum_rewards(rewards_, answers, device));
   for (size_t i = 0; i < rollouts.size(); ++i)
     if (rollouts[i].finish != Finish::kStop) out.rewards[i] -= o_.missing_eos_penalty;
   return out;
@@ -97,7 +90,7 @@ Status PolicyTask::collect(uint64_t step, Device& device) {
   options.activations = o_.activations;
   PolicyBuffer buffer;
   MAKAR_TRY(buffer.rollouts, roll_out(policy_, device, ids, options));
-  MAKAR_TRY(Rewards computed, compute_rewards(buffer.rollouts, prompts, device));
+  MAKAR_TRY(SummedRewards computed, compute_rewards(buffer.rollouts, prompts, device));
   buffer.rewards = std::move(computed.rewards), means_ = std::move(computed.means);
   for (const Rollout& r : buffer.rollouts)
     buffer.starts.push_back(buffer.starts.back() + static_cast<int64_t>(r.log_probabilities.size()));
@@ -237,7 +230,7 @@ Result<Metrics> PolicyTask::metrics(Device& device) {
     options.max_new_tokens = o_.max_new_tokens, options.stop = o_.stop, options.sampler.temperature = 0;
     options.activations = o_.activations;
     MAKAR_TRY(const auto rollouts, roll_out(policy_, device, ids, options));
-    MAKAR_TRY(const Rewards computed, compute_rewards(rollouts, prompts, device));
+    MAKAR_TRY(const SummedRewards computed, compute_rewards(rollouts, prompts, device));
     rewards.insert(rewards.end(), computed.rewards.begin(), computed.rewards.end());
     for (size_t i = 0; i < terms.size(); ++i)
       terms[i] += computed.means[i] * static_cast<double>(rollouts.size());

@@ -103,13 +103,9 @@ class PolicyTask : public Task {
   StepSums sums_;
 
  private:
-  struct Rewards {
-    std::vector<double> rewards;
-    std::vector<double> means;  // of the terms
-  };
   Status collect(uint64_t step, Device& device);
-  Result<Rewards> compute_rewards(std::span<const Rollout> rollouts, std::span<const PolicyPrompt> prompts,
-                                  Device& device) const;
+  Result<SummedRewards> compute_rewards(std::span<const Rollout> rollouts,
+                                        std::span<const PolicyPrompt> prompts, Device& device) const;
   Status check_log_probabilities(std::span<const float> sampled, const Tensor& trained);
   PolicySlice slice(std::span<const size_t> which) const;
   std::string text_of(const Rollout& rollout) const;

@@ -3,6 +3,25 @@
 #include <unordered_set>
 
 namespace makar {
+namespace {
+
+// Exchanges the values of parameters with copies, and back in the destructor.
+class Exchanged {
+ public:
+  explicit Exchanged(const std::vector<std::pair<Parameter*, Tensor>>& copies) {
+    for (const auto& [p, copy] : copies) trained_.emplace_back(p, std::exchange(p->value, copy));
+  }
+  ~Exchanged() {
+    for (auto& [p, value] : trained_) p->value = std::move(value);
+  }
+  Exchanged(const Exchanged&) = delete;
+  Exchanged& operator=(const Exchanged&) = delete;
+
+ private:
+  std::vector<std::pair<Parameter*, Tensor>> trained_;
+};
+
+}  // namespace
 
 Result<Reference> Reference::without_adapter(Model& model, DType activations) {
   std::unordered_set<const Parameter*> adapters;
@@ -23,8 +42,17 @@ Result<Reference> Reference::without_adapter(Model& model, DType activations) {
   return out;
 }
 
+Reference Reference::copy_of(Model& model, Device& device, DType activations) {
+  model.parameters().to(device.memory());
+  Reference out(model, activations);
+  for (const auto& p : model.parameters().all())
+    if (p->trainable && !p->buffer) out.copies_.emplace_back(p.get(), p->value.clone());
+  return out;
+}
+
 ScoredTokens Reference::log_probabilities(Device& device, const Batch& batch,
                                           const std::vector<float>& mask) const {
+  const Exchanged exchanged(copies_);
   Context ctx{device};
   ctx.without_adapters = without_adapters_;
   ctx.activations = activations_;

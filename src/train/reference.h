@@ -1,6 +1,10 @@
 // The frozen model that a task compares the trained one with (the reference of DPO and PPO): another model,
-// or the trained model without its adapter, which needs no second copy of the weights.
+// the trained model without its adapter, or the trained model with a copy of its trained weights. The last
+// two need no second copy of a base.
 #pragma once
+#include <utility>
+#include <vector>
+
 #include "train/objective.h"
 
 namespace makar {
@@ -13,6 +17,9 @@ class Reference {
   // The base of a model with an adapter. Fails if the run trains weights outside of adapters
   // (modules_to_save): the base changes then.
   static Result<Reference> without_adapter(Model& model, DType activations = DType::kF32);
+  // The model as it is now: the weights that are trained are copied, the others shared. log_probabilities()
+  // puts the copies into the model for the duration of the call.
+  static Reference copy_of(Model& model, Device& device, DType activations = DType::kF32);
 
   // token_log_probabilities() of the reference, without gradients or dropout.
   ScoredTokens log_probabilities(Device& device, const Batch& batch, const std::vector<float>& mask) const;
@@ -21,6 +28,7 @@ class Reference {
   const Model& model_;
   DType activations_;
   bool without_adapters_ = false;
+  std::vector<std::pair<Parameter*, Tensor>> copies_;
 };
 
 }  // namespace makar

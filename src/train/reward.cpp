@@ -51,6 +51,7 @@ Tensor ranking_loss(Context& ctx, const Tensor& scores, const ComparedPairs& pai
 }
 
 void PairCalibration::add(double difference) {
+  if (std::isnan(difference)) return;  // such scores have no order
   const double probability = 1 / (1 + std::exp(-std::fabs(difference)));
   const size_t bin = std::min(kBins - 1, static_cast<size_t>((probability - 0.5) * 2 * kBins));
   pairs[bin] += 1, confidence[bin] += probability, correct[bin] += difference > 0 ? 1 : 0;

@@ -25,11 +25,18 @@ Result<std::vector<std::string>> expected_answers(const Json& record) {
   } else if (answer && answer->is_number()) {
     out.push_back(answer->dump());
   }
-  if (out.empty()) return error_at("reward", "the record of a prompt has no 'answer' to compare with");
+  if (out.empty())
+    return error_at("reward",
+                    "the record of a prompt has no 'answer' to compare with (a text, a number or a "
+                    "list of texts)");
   return out;
 }
 
-using AnswerRule = std::function<Result<double>(const RewardInput&)>;
+// The value of an answer, and a check of the record that it is computed with.
+struct AnswerRule {
+  std::function<Result<double>(const RewardInput&)> value;
+  CheckRecord check_record = nullptr;
+};
 
 Result<double> exact(const RewardInput& a) {
   MAKAR_TRY(const auto expected_texts, expected_answers(a.record));
@@ -49,45 +56,59 @@ Result<double> numeric(const RewardInput& a) {
   return 0.0;
 }
 
-Result<double> world_answer(const RewardInput& a) {
-  const Json* id = field(a.record, {"id"});
+Status has_answer(const Json& record) {
+  MAKAR_RETURN_IF_ERROR(expected_answers(record));
+  return Done{};
+}
+
+Result<world::Verdict> world_verdict(const Json& record, const std::string& text) {
+  const Json* id = field(record, {"id"});
   if (!id || !id->is_string())
     return error_at(
         "reward",
         "the record of a prompt has no 'id' of the world; makar data world --form rewards writes them");
-  MAKAR_TRY(const world::Verdict verdict, world::check_answer(id->get_ref<const std::string&>(), a.text));
+  return world::check_answer(id->get_ref<const std::string&>(), text);
+}
+
+Result<double> world_answer(const RewardInput& a) {
+  MAKAR_TRY(const world::Verdict verdict, world_verdict(a.record, a.text));
   return verdict.normalized ? 1.0 : 0.0;
 }
 
+Status has_world_id(const Json& record) {
+  MAKAR_RETURN_IF_ERROR(world_verdict(record, ""));
+  return Done{};
+}
+
 Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
-  if (spec.name == "exact") return AnswerRule(exact);
-  if (spec.name == "numeric") return AnswerRule(numeric);
-  if (spec.name == "world") return AnswerRule(world_answer);
+  if (spec.name == "exact") return AnswerRule{exact, has_answer};
+  if (spec.name == "numeric") return AnswerRule{numeric, has_answer};
+  if (spec.name == "world") return AnswerRule{world_answer, has_world_id};
   if (spec.name == "regex") {
     if (spec.argument.empty()) return error_at("reward", "regex needs a pattern: regex=PATTERN");
     MAKAR_TRY(Regex pattern, Regex::compile(spec.argument));
-    return AnswerRule([pattern](const RewardInput& a) -> Result<double> {
+    return AnswerRule{[pattern](const RewardInput& a) -> Result<double> {
       std::vector<std::vector<Span>> found;
       MAKAR_RETURN_IF_ERROR(pattern.find_groups(a.text, found, 1));
       return found.empty() ? 0.0 : 1.0;
-    });
+    }};
   }
   if (spec.name == "length") {
     const auto max = last_number(spec.argument);
     if (!max || !(*max >= 1)) return error_at("reward", "length needs a number of bytes: length=200");
-    return AnswerRule([max = *max](const RewardInput& a) -> Result<double> {
+    return AnswerRule{[max = *max](const RewardInput& a) -> Result<double> {
       return -std::min(1.0, static_cast<double>(a.text.size()) / max);
-    });
+    }};
   }
   if (spec.name == "program") {
     if (spec.argument.empty()) return error_at("reward", "program needs a command: program=COMMAND");
-    return AnswerRule([command = spec.argument](const RewardInput& a) -> Result<double> {
+    return AnswerRule{[command = spec.argument](const RewardInput& a) -> Result<double> {
       const Json input = {{"prompt", a.prompt}, {"answer", a.text}, {"record", a.record}};
       return program_reward(command, dump(input) + "\n");
-    });
+    }};
   }
-  const std::vector<std::string> known = {"exact",  "numeric", "regex",   "world",
-                                          "length", "model",   "quality", "program"};
+  const std::vector<std::string> known = {"exact", "numeric", "regex",   "world", "length",
+                                          "model", "quality", "program", "tests", "sql"};
   return error_at("reward", "expected {}, got {}{}", reward_term_forms(), quote(spec.name),
                   did_you_mean(spec.name, known));
 }
@@ -95,7 +116,8 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
 }  // namespace
 
 std::string reward_term_forms() {
-  return "exact, numeric, regex=PATTERN, world, length=BYTES, model=DIR, quality=DIR, program=COMMAND";
+  return "exact, numeric, regex=PATTERN, world, length=BYTES, model=DIR, quality=DIR, program=COMMAND, "
+         "tests[=LANGUAGE], sql[=DATABASE]";
 }
 
 std::optional<double> last_number(std::string_view text) {
@@ -144,11 +166,39 @@ Result<RewardTerm> make_reward_term(const RewardTermSpec& spec) {
                     [rule](std::span<const RewardInput> answers, Device&) -> Result<std::vector<double>> {
                       std::vector<double> out;
                       for (const RewardInput& a : answers) {
-                        MAKAR_TRY(const double reward, rule(a));
+                        MAKAR_TRY(const double reward, rule.value(a));
                         out.push_back(reward);
                       }
                       return out;
-                    }};
+                    },
+                    rule.check_record};
+}
+
+Status check_record(std::span<const RewardTerm> terms, const Json& record) {
+  for (const RewardTerm& term : terms)
+    if (term.check_record) MAKAR_RETURN_IF_ERROR(term.check_record(record));
+  return Done{};
+}
+
+Result<SummedRewards> sum_rewards(std::span<const RewardTerm> terms, std::span<const RewardInput> answers,
+                                  Device& device) {
+  SummedRewards out{std::vector<double>(answers.size(), 0.0), {}};
+  for (const RewardTerm& term : terms) {
+    MAKAR_TRY(const std::vector<double> scores, term.score(answers, device));
+    check(scores.size() == answers.size(), "one reward per answer");
+    double sum = 0;
+    for (size_t i = 0; i < scores.size(); ++i) {
+      const double reward = term.weight * scores[i];
+      if (!std::isfinite(scores[i]) || std::fabs(reward) > kMaxReward)
+        return error_at("reward",
+                        "{} gave {}{} for the answer {}; expected a finite number of at most {:.0f}",
+                        term.name, scores[i], term.weight == 1 ? "" : fmt::format(" times {}", term.weight),
+                        quote(answers[i].text), kMaxReward);
+      out.rewards[i] += reward, sum += scores[i];
+    }
+    out.means.push_back(scores.empty() ? 0 : sum / static_cast<double>(scores.size()));
+  }
+  return out;
 }
 
 Result<Batch> batch_reward_inputs(const ConversationEncoder& encoder, std::span<const RewardInput> answers) {

@@ -16,12 +16,26 @@ struct RewardInput {
   bool finished = true;  // false: truncated at the length limit
 };
 using ScoreAnswers = std::function<Result<std::vector<double>>(std::span<const RewardInput>, Device&)>;
+using CheckRecord = std::function<Status(const Json& record)>;
 
 struct RewardTerm {
   std::string name;
   double weight = 1;
   ScoreAnswers score;
+  CheckRecord check_record = nullptr;  // whether a record has the fields that the term needs; null: none
 };
+// The first error of the terms about a record, before a run starts.
+Status check_record(std::span<const RewardTerm> terms, const Json& record);
+
+struct SummedRewards {
+  std::vector<double> rewards;  // per answer: the weighted sum of the terms
+  std::vector<double> means;    // per term, without its weight
+};
+constexpr double kMaxReward = 1e6;
+// Errors: a term that is not finite or, times its weight, beyond kMaxReward; the message names the term and
+// the answer.
+Result<SummedRewards> sum_rewards(std::span<const RewardTerm> terms, std::span<const RewardInput> answers,
+                                  Device& device);
 
 // Rewards on the command line: "NAME", "NAME=ARGUMENT", each with ",weight=X".
 struct RewardTermSpec {
@@ -38,6 +52,7 @@ std::string reward_term_forms();
 // regex: 1 if the pattern matches somewhere in the answer.
 // length: -(bytes of the answer / `argument`), at least -1.
 // program: a number printed by a command (program_reward.cpp).
+// The other terms of reward_term_forms() need models, a sandbox or a database; the command makes them.
 Result<RewardTerm> make_reward_term(const RewardTermSpec& spec);
 
 // Prompts and answers as conversations, with the template and tokenizer of the model that scores them.

@@ -17,6 +17,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kMaxLogBytes = size_t{4} << 30, kMaxCurvePoints = 400;
+constexpr std::string_view kFiles = "files.";  // flattened settings: checksums of models, by path
 
 std::string log_path(const std::string& folder) { return folder + "/log.jsonl"; }
 
@@ -157,10 +158,13 @@ std::string setting_differences(const Json& before, const Json& now) {
     if (a != old_values.end() && b != new_values.end() && a->second == b->second) continue;
     if (left-- == 0) return out + "; ...";
     if (!out.empty()) out += "; ";
+    const bool in_both = a != old_values.end() && b != new_values.end();
     out += key == "data" || key == "tokenizer"  // values are checksums
                ? fmt::format("the content of '{}' has changed", key)
-               : fmt::format("{} was {}, now {}", key, short_value(old_values, key),
-                             short_value(new_values, key));
+               : key.starts_with(kFiles) && in_both
+                     ? fmt::format("the files of {} have changed", key.substr(kFiles.size()))
+                     : fmt::format("{} was {}, now {}", key, short_value(old_values, key),
+                                   short_value(new_values, key));
   }
   return out;
 }
@@ -181,32 +185,62 @@ RunLock::~RunLock() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-Status write_report(const std::string& folder, const RunSummary& summary) {
+namespace {
+
+// The numbers of log.jsonl by name, at their steps.
+struct LoggedCurves {
   Curve loss{"training loss", {}, {}};
-  std::map<std::string, Curve> curves;
+  std::map<std::string, Curve> training, validation;
+};
+
+void add_numbers(const Json& line, const char* part, double step, std::map<std::string, Curve>& to) {
+  const auto found = line.find(part);
+  if (found == line.end() || !found->is_object()) return;
+  for (const auto& [name, value] : found->items())
+    if (value.is_number()) to[name].add(step, value.get<double>());
+}
+
+Result<LoggedCurves> read_curves(const std::string& folder) {
+  LoggedCurves out;
   MAKAR_RETURN_IF_ERROR(each_line(folder, [&](const std::string&, const Json& json) {
     const auto step = json["step"].get<double>();
-    if (json.contains("loss") && json["loss"].is_number()) loss.add(step, json["loss"].get<double>());
-    if (json.contains("validation") && json["validation"].is_object())
-      for (const auto& [name, value] : json["validation"].items())
-        if (value.is_number()) {
-          curves[name].name = "validation " + name;
-          curves[name].add(step, value.get<double>());
-        }
+    if (json.contains("loss") && json["loss"].is_number()) out.loss.add(step, json["loss"].get<double>());
+    add_numbers(json, "metrics", step, out.training);
+    add_numbers(json, "validation", step, out.validation);
   }));
-  std::vector<Curve> losses = {loss.thinned(kMaxCurvePoints)};
-  if (curves.contains("loss")) losses.push_back(curves["loss"]);
+  for (auto& [name, curve] : out.training) curve.name = "training " + name;
+  for (auto& [name, curve] : out.validation) curve.name = "validation " + name;
+  return out;
+}
+
+// The charts besides the loss, by metric: of validation, with the curve of training if there is one, and of
+// training with rewards.
+std::map<std::string, std::vector<Curve>> metric_charts(const LoggedCurves& logged) {
+  std::map<std::string, std::vector<Curve>> out;
+  for (const auto& [name, curve] : logged.training)
+    if (name == "reward" || name == "kl" || name == "length" || logged.validation.contains(name))
+      if (curve.y.size() >= 2) out[name].push_back(curve.thinned(kMaxCurvePoints));
+  for (const auto& [name, curve] : logged.validation)
+    if (name != "loss" && curve.y.size() >= 2) out[name].push_back(curve);
+  return out;
+}
+
+}  // namespace
+
+Status write_report(const std::string& folder, const RunSummary& summary) {
+  MAKAR_TRY(const LoggedCurves logged, read_curves(folder));
+  std::vector<Curve> losses = {logged.loss.thinned(kMaxCurvePoints)};
+  if (const auto it = logged.validation.find("loss"); it != logged.validation.end())
+    losses.push_back(it->second);
   MAKAR_RETURN_IF_ERROR(write_file(folder + "/loss.svg", svg_chart("loss", losses)));
   std::string out = "# " + summary.title + "\n\n![loss](loss.svg)\n\n| | |\n|---|---|\n";
   for (const auto& [name, value] : summary.facts) out += fmt::format("| {} | {} |\n", name, value);
-  for (const auto& [name, curve] : curves) {
-    if (curve.y.empty()) continue;
+  for (const auto& [name, curve] : logged.validation)
     out += fmt::format("| validation {} | {:.4f} |\n", name, curve.y.back());
-    if (name == "loss" || curve.y.size() < 2) continue;
-    MAKAR_RETURN_IF_ERROR(write_file(folder + "/" + chart_file(name), svg_chart(name, {curve})));
+  for (const auto& [name, curves] : metric_charts(logged)) {
+    MAKAR_RETURN_IF_ERROR(write_file(folder + "/" + chart_file(name), svg_chart(name, curves)));
+    out += fmt::format("\n![{}]({})\n", name, chart_file(name));
   }
-  for (const auto& [name, curve] : curves)
-    if (name != "loss" && curve.y.size() >= 2) out += fmt::format("\n![{}]({})\n", name, chart_file(name));
   if (!summary.sample.empty()) out += "\n## Sample\n\n```text\n" + summary.sample + "\n```\n";
   out += "\n## Reproduce\n\n```sh\n" + summary.command +
          "\n```\n\n`run.json` has the settings, versions and hashes.\n";

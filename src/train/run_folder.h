@@ -68,7 +68,8 @@ struct RunSummary {
   std::string command;
 };
 
-// Writes report.md, loss.svg and one chart per validation metric, from log.jsonl.
+// Writes report.md, loss.svg and one chart per validation metric, and of reward, KL divergence and length if
+// training has them, from log.jsonl.
 Status write_report(const std::string& folder, const RunSummary& summary);
 
 }  // namespace makar

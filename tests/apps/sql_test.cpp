@@ -244,6 +244,38 @@ TEST(Sql, CsvInLatin1IsRead) {
   EXPECT_FALSE(database->run("DROP TABLE sales").ok());
 }
 
+TEST(Sql, AScriptMakesADatabaseThatQueriesCannotChange) {
+  const auto database = SqlReader::from_script(
+      "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n-- as .dump writes it\n"
+      "CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT);\nINSERT INTO t VALUES (1, 'x'), (2, 'y; z');\n"
+      "CREATE INDEX i ON t (b);\nCREATE VIEW v AS SELECT a FROM t WHERE b = 'x';\nCOMMIT;\n");
+  ASSERT_TRUE(database.ok()) << database.error().text();
+  const auto rows = database->run("SELECT count(*), max(b) FROM t");
+  ASSERT_TRUE(rows.ok()) << rows.error().text();
+  EXPECT_EQ(rows->rows, (std::vector<std::vector<std::string>>{{"2", "y; z"}}));
+  EXPECT_TRUE(database->run("SELECT a FROM v").ok());
+  for (const char* change : {"DELETE FROM t", "INSERT INTO t VALUES (3, 'z')", "DROP TABLE t"})
+    EXPECT_FALSE(database->run(change).ok()) << change;
+}
+
+TEST(Sql, HostileScriptsAreRejected) {
+  const ScratchFolder folder;
+  const std::string other = folder / "other.db";
+  for (const std::string& script :
+       {std::string("CREATE TABLE t (a"), std::string("ATTACH '" + other + "' AS o"),
+        std::string("CREATE TABLE t (a); VACUUM INTO '" + other + "'"), std::string("PRAGMA query_only=0"),
+        std::string("PRAGMA writable_schema=1"),
+        std::string("CREATE TABLE t (a); CREATE TRIGGER r AFTER INSERT ON t BEGIN DELETE FROM t; END"),
+        std::string("CREATE VIRTUAL TABLE t USING fts5(a)"), std::string("SELECT load_extension('x')"),
+        std::string("SELECT writefile('" + other + "', 'x')"), std::string("BEGIN; CREATE TABLE t (a)"),
+        std::string("CREATE TABLE t (a);\0", 20), std::string(size_t{5} << 20, ' '),
+        std::string(
+            "CREATE TABLE t AS WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT "
+            "n, hex(n) || '0123456789012345678901234567890123456789' AS s FROM c")})
+    EXPECT_FALSE(SqlReader::from_script(script).ok()) << script.substr(0, 80);
+  EXPECT_FALSE(folder.has("other.db"));
+}
+
 TEST(Sql, TheGrammarAllowsOnlyNamesOfTheSchema) {
   const ScratchFolder folder;
   const auto database = SqlReader::open(make_database(folder, false));

@@ -36,12 +36,17 @@ def steps(folder):
     return [line for line in lines if "lr" in line]
 
 
-def kill_after(checkpoint, words, out, wait=0.0):
-    """Starts a training run with `words` into the folder `out` and kills it `wait` seconds after it has saved `checkpoint`."""
+def kill_when(ready, words, out, wait=0.0):
+    """Starts a training run with `words` into the folder `out` and kills it `wait` seconds after ready() is true."""
     child = subprocess.Popen([MAKAR, *map(str, words), "-o", str(out)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     end = time.time() + 300
-    while time.time() < end and child.poll() is None and not (out / checkpoint).is_dir():
-        time.sleep(0.005)
+    while time.time() < end and child.poll() is None and not ready():
+        time.sleep(0.002)
     time.sleep(wait)
     child.send_signal(signal.SIGKILL)
     child.wait()
+
+
+def kill_after(checkpoint, words, out, wait=0.0):
+    """As kill_when(), after the run has saved `checkpoint`."""
+    kill_when(lambda: (out / checkpoint).is_dir(), words, out, wait)

@@ -58,6 +58,8 @@ TEXTS = {
     "rubric.txt": "Accuracy: is the answer right?\n", "chats.jsonl": chats(), "pairs.jsonl": pairs(), "labelled.jsonl": labelled(), "cola_train.jsonl": labelled(names=("unacceptable", "acceptable")),
     "alignment/train.jsonl": labelled(), "decisions.txt": "1\n0\n1\n1\n" * 5, "labels.txt": "1\n0\n0\n1\n" * 5, "groups.txt": "a\nb\nb\na\n" * 5,
     "prompts.jsonl": many(8, lambda i, line: {"prompt": line, "answer": "yes"}),
+    "functions.jsonl": many(2, lambda i, line: {"prompt": line, "tests": ["assert f(1) == 2"]}),
+    "queries.jsonl": many(2, lambda i, line: {"prompt": line, "sql": "SELECT count(*) FROM sales", "schema": "CREATE TABLE sales (n); INSERT INTO sales VALUES (3), (9);"}),
     "ratings/study.jsonl": jsonl(*({"prompt": line, "answers": ["Good.", "Bad."], "systems": ["x", "y"]} for line in LINES[:4]),
                                  {"prompt": "Where?", "answers": ["Here.", "No."], "kind": "scale", "scales": ["sensible", "specific", "interesting", "safe", "grounded"]}),
     "ratings/study.ratings.jsonl": jsonl(*({"rater": who, "item": i, "ranks": [1, 2]} for who in ("ann", "bob") for i in range(4)),

@@ -37,5 +37,30 @@ TEST(BestAnswers, PairsAndRankingsNeedADifference) {
   }
 }
 
+// A truncated answer is the worse one of a pair or ranking, or in none.
+TEST(BestAnswers, ATruncatedAnswerIsNeverBetterThanAFinishedOne) {
+  const RewardedAnswer good{"good", 2}, bad{"bad", 1}, cut_high{"cut high", 9, false},
+      cut_low{"cut low", 0, false}, cut_between{"cut between", 1.5, false};
+  const auto records = [](BestForm form, const std::vector<RewardedAnswer>& answers) {
+    return best_records(kPrompt, answers, {form, 9, {}});
+  };
+  const auto best = records(BestForm::kBest, {cut_high, bad, good, cut_low});
+  ASSERT_EQ(best.size(), 2u);
+  EXPECT_EQ(best[0]["messages"][1]["content"], "good");
+  const auto pair = records(BestForm::kPairs, {cut_high, bad, good, cut_low});
+  ASSERT_EQ(pair.size(), 1u);
+  EXPECT_EQ(pair[0]["chosen"], "good");
+  EXPECT_EQ(pair[0]["rejected"], "cut low");
+  EXPECT_TRUE(records(BestForm::kPairs, {cut_high, good}).empty()) << "the truncated one has more reward";
+  EXPECT_EQ(records(BestForm::kPairs, {cut_low, good}).size(), 1u);
+  const auto ranked = records(BestForm::kRanked, {cut_high, cut_between, bad, cut_low, good});
+  ASSERT_EQ(ranked.size(), 1u);
+  EXPECT_EQ(ranked[0]["answers"], Json({"good", "bad", "cut low"}));
+  for (const BestForm form : {BestForm::kBest, BestForm::kPairs, BestForm::kRanked})
+    EXPECT_TRUE(records(form, {cut_high, cut_low}).empty()) << "no answer finished";
+  // Of two equal texts the finished one counts.
+  EXPECT_EQ(records(BestForm::kBest, {{"same", 1, false}, {"same", 1, true}}).size(), 1u);
+}
+
 }  // namespace
 }  // namespace makar

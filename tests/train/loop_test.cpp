@@ -118,6 +118,29 @@ TEST(Loop, ThreeNonFiniteStepsRollBackAndSkipTheData) {
   EXPECT_NE(failed.error().text().find("lower learning_rate"), std::string::npos);
 }
 
+// A model that no step has changed is not a result, however short the run is.
+TEST(Loop, ARunInWhichNoStepWasAppliedFails) {
+  for (const int64_t steps : {1, 2}) {
+    TinyRun r;
+    r.settings.max_steps = steps, r.settings.save_steps = 1;
+    r.task.bad = [](uint64_t) { return true; };
+    const auto result = r.go();
+    ASSERT_FALSE(result.ok()) << steps;
+    EXPECT_NE(result.error().text().find("lower learning_rate"), std::string::npos);
+    EXPECT_TRUE(checkpoints(r.settings.output_dir).empty());
+  }
+  TinyRun last_only;  // one good step, then a resumed run with a bad one
+  last_only.settings.max_steps = 2, last_only.settings.save_steps = 1;
+  last_only.task.bad = [](uint64_t i) { return i == 1; };
+  ASSERT_TRUE(last_only.go().ok());
+  TinyRun resumed;
+  resumed.settings = last_only.settings;
+  resumed.task.bad = last_only.task.bad;
+  const auto result = resumed.go();
+  ASSERT_TRUE(result.ok()) << result.error().text();
+  EXPECT_EQ(result->bad_steps, 1);
+}
+
 TEST(Loop, AccumulatedMicroBatchesAreOneStep) {
   TinyRun r;
   r.settings.gradient_accumulation_steps = 3, r.settings.max_steps = 2;

@@ -5,11 +5,13 @@
 
 #include <cmath>
 
+#include "base/file.h"
 #include "kernels/cpu_device.h"
 #include "scratch_folder.h"
 #include "train/grpo.h"
 #include "train/loop.h"
 #include "train/ppo.h"
+#include "train/run_folder.h"
 #include "train/shapes.h"
 
 namespace makar {
@@ -190,6 +192,44 @@ TEST(RewardRules, ScoreAnswersOrAreErrors) {
   EXPECT_FALSE(exact->score(answers, device).ok()) << "a record without an answer";
 }
 
+// Rewards that are not usable are errors that name the term and the answer.
+TEST(RewardRules, SumsAreFiniteAndBounded) {
+  CpuDevice device(1);
+  const Json record = Json::object(), turns = Json::array();
+  const RewardInput answers[] = {{record, turns, "first", true}, {record, turns, "second", true}};
+  const auto term = [](double value, double weight) {
+    return RewardTerm{"judge", weight, [value](std::span<const RewardInput>, Device&) {
+                        return Result<std::vector<double>>(std::vector<double>{1, value});
+                      }};
+  };
+  const std::vector<RewardTerm> good = {term(3, 2), term(-1e6, 1)};
+  const auto sums = sum_rewards(good, answers, device);
+  ASSERT_TRUE(sums.ok()) << sums.error().text();
+  EXPECT_EQ(sums->rewards, (std::vector<double>{3, -999994}));
+  EXPECT_EQ(sums->means, (std::vector<double>{2, -499999.5}));
+  for (const auto& [value, weight] :
+       {std::pair(INFINITY, 1.0), {-INFINITY, 0.0}, {std::nan(""), 1.0}, {1.1e6, 1.0}, {-2.0, 1e6}}) {
+    const std::vector<RewardTerm> terms = {term(value, weight)};
+    const auto bad = sum_rewards(terms, answers, device);
+    ASSERT_FALSE(bad.ok()) << value;
+    for (const char* part : {"judge", "'second'"})
+      EXPECT_NE(bad.error().text().find(part), std::string::npos) << bad.error().text();
+  }
+}
+
+TEST(RewardRules, RecordsAreCheckedForTheirFields) {
+  const Json whole = {{"answer", "7"}}, empty = Json::object();
+  for (const auto& [rule, needs_answer] :
+       {std::pair("exact", true), {"numeric", true}, {"length=9", false}, {"regex=x", false}}) {
+    const std::vector<RewardTerm> terms = {*make_reward_term(*parse_reward_term(rule))};
+    EXPECT_TRUE(check_record(terms, whole).ok()) << rule;
+    EXPECT_EQ(check_record(terms, empty).ok(), !needs_answer) << rule;
+  }
+  const std::vector<RewardTerm> world = {*make_reward_term(*parse_reward_term("world"))};
+  EXPECT_FALSE(check_record(world, whole).ok());
+  EXPECT_FALSE(check_record(world, {{"id", "no such id"}}).ok());
+}
+
 constexpr int64_t kVocab = 11, kRewardedToken = 5;
 
 LoadedModel tiny(uint64_t seed, bool value = false) {
@@ -258,10 +298,11 @@ struct PolicyCase {
   LoopSettings settings;
   std::unique_ptr<PolicyTask> task;
   std::vector<Metrics> steps;
+  std::vector<int64_t> collections;  // rollouts so far, per step
   bool ppo;
 
   PolicyCase(const std::string& folder, int64_t count, bool with_value, int64_t per_generation,
-             int64_t iterations)
+             int64_t iterations, const PpoOptions& ppo_options = {})
       : ppo(with_value) {
     settings.output_dir = folder, settings.max_steps = count, settings.learning_rate = 1e-2,
     settings.lr_scheduler = "constant";
@@ -272,7 +313,7 @@ struct PolicyCase {
     if (ppo)
       task = std::make_unique<PpoTask>(*policy.model, *value.model, tokenizer, prompts(scratch.path()),
                                        std::vector<RewardTerm>{rewarded_share()}, Reference(*reference.model),
-                                       options, PpoOptions{});
+                                       options, ppo_options);
     else
       task = std::make_unique<GrpoTask>(
           *policy.model, tokenizer, prompts(scratch.path()), std::vector<RewardTerm>{rewarded_share()},
@@ -286,6 +327,7 @@ struct PolicyCase {
     events.step = [&](const StepInfo& i) {
       stop = i.step == stop_at;
       steps.push_back(i.metrics);
+      collections.push_back(task->state().values["collections"].get<int64_t>());
     };
     std::vector<TrainedModel> models = {{policy.model.get()}};
     if (ppo) models.push_back({value.model.get(), "value"});
@@ -328,6 +370,70 @@ TEST(Policy, ResumesExactlyInTheMiddleOfABuffer) {
       EXPECT_EQ(after.steps.back(), uninterrupted.steps.back()) << stop_at;
     }
   }
+}
+
+// --target-kl: a rollout is replaced once the policy has moved too far from the one that sampled it, also
+// when the run was stopped between the step that exceeds the limit and the next one.
+TEST(Policy, StopsUsingARolloutAtTheTargetKlAndResumesExactly) {
+  PpoOptions limited;
+  limited.stop_kl = 1e-4;
+  ScratchFolder folder;
+  PolicyCase unlimited(folder / "unlimited", 12, true, 2, 3),
+      whole(folder / "whole", 12, true, 2, 3, limited);
+  ASSERT_TRUE(unlimited.go().ok());
+  EXPECT_EQ(unlimited.collections.back(), 2);
+  ASSERT_TRUE(whole.go().ok());
+  EXPECT_GT(whole.collections.back(), 2);
+  size_t stopped = 0;
+  for (size_t i = 0; i + 1 < whole.steps.size(); ++i) {
+    const bool exceeded = whole.steps[i].at("step kl") > limited.stop_kl;
+    stopped += exceeded;
+    const bool served = i + 1 >= 6 && whole.collections[i] == whole.collections[i - 5];
+    EXPECT_EQ(whole.collections[i + 1] > whole.collections[i], exceeded || served) << i;
+  }
+  EXPECT_GT(stopped, 2u);
+  for (int64_t stop_at = 1; stop_at < 9; ++stop_at) {
+    const std::string path = folder / fmt::format("stopped-{}", stop_at);
+    PolicyCase before(path, 12, true, 2, 3, limited), after(path, 12, true, 2, 3, limited);
+    ASSERT_TRUE(before.go(1, stop_at)->interrupted);
+    const auto resumed = after.go(2);
+    ASSERT_TRUE(resumed.ok()) << resumed.error().text();
+    EXPECT_EQ(weights(*after.policy.model), weights(*whole.policy.model)) << stop_at;
+    EXPECT_EQ(weights(*after.value.model), weights(*whole.value.model)) << stop_at;
+    for (size_t i = 0; i < after.steps.size(); ++i)
+      EXPECT_EQ(after.steps[i], whole.steps[i + static_cast<size_t>(stop_at)]) << stop_at << " " << i;
+  }
+}
+
+// The report has curves of the rewards, not of the loss only.
+TEST(Policy, TheReportPlotsRewardDivergenceAndLength) {
+  ScratchFolder folder;
+  PolicyCase run(folder / "run", 4, false, 1, 1);
+  ASSERT_TRUE(run.go().ok());
+  ASSERT_TRUE(write_report(folder / "run", {"title", {}, "", "command"}).ok());
+  const auto report = read_file(folder / "run/report.md");
+  ASSERT_TRUE(report.ok());
+  for (const char* name : {"reward", "kl", "length"}) {
+    EXPECT_NE(report->find(fmt::format("![{0}]({0}.svg)", name)), std::string::npos) << *report;
+    const auto chart = read_file(folder / fmt::format("run/{}.svg", name));
+    ASSERT_TRUE(chart.ok());
+    EXPECT_NE(chart->find(fmt::format(">training {}</text>", name)), std::string::npos);
+  }
+  EXPECT_EQ(report->find("clip.svg"), std::string::npos);
+}
+
+// The difference of sampler and trainer is measured once per rollout; a resumed run logs that value.
+TEST(Policy, TheMeasuredDifferenceIsPartOfTheState) {
+  ScratchFolder folder;
+  PolicyCase run(folder / "run", 1, false, 2, 1);
+  ASSERT_TRUE(run.go().ok());
+  TaskState state = run.task->state();
+  EXPECT_EQ(state.values["difference"], 0.0);
+  state.values["difference"] = 0.5;
+  ASSERT_TRUE(run.task->restore(state).ok());
+  EXPECT_EQ(run.task->step_metrics().at("logp diff"), 0.5);
+  state.values.erase("difference");
+  EXPECT_FALSE(run.task->restore(state).ok());
 }
 
 TEST(Policy, DamagedStateIsRejected) {

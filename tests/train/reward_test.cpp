@@ -106,6 +106,10 @@ TEST(Reward, CalibrationDetectsOverconfidentScores) {
   EXPECT_NEAR(bad.error(), 0.25, 1e-4);
   EXPECT_NE(bad.svg().find("<polyline"), std::string::npos);
   EXPECT_EQ(PairCalibration{}.error(), 0);
+  PairCalibration extreme;
+  for (const float d : {NAN, INFINITY, -INFINITY}) extreme.add(d);
+  EXPECT_EQ(extreme.pairs.back(), 2) << "without the one that has no order";
+  EXPECT_EQ(extreme.error(), 0.5);
 }
 
 TEST(Reward, PaddingDoesNotEndAnswers) {

@@ -175,6 +175,32 @@ TEST(Reference, AnAdapterTurnedOffIsTheBaseModel) {
   EXPECT_FALSE(Reference::without_adapter(*adapted.model).ok());
 }
 
+// An adapter that exists before training is part of the reference, which training does not change.
+TEST(Reference, ACopyIsTheModelBeforeTraining) {
+  LoadedModel adapted = tiny("llama", 3);
+  CpuDevice device(1);
+  AdapterConfig config;
+  config.rank = 2, config.alpha = 4, config.targets = {"all-linear"};
+  ASSERT_TRUE(add_adapter(adapted, config, device, 5).ok());
+  adapted.model->parameters().find("decoder.norm.weight")->trainable = true;
+  const auto add = [&](float x) {
+    for (const auto& p : adapted.model->parameters().all())
+      if (p->trainable && !p->buffer)
+        for (int64_t i = 0; i < p->value.count(); ++i) p->value.f32()[i] += x * static_cast<float>(i % 7 - 3);
+  };
+  add(0.01f);
+  const auto rollouts = roll_out(*adapted.model, device, kPrompts, options(0));
+  ASSERT_TRUE(rollouts.ok()) << rollouts.error().text();
+  const auto before = sampled_log_probabilities(*rollouts);
+  const Reference reference = Reference::copy_of(*adapted.model, device);
+  add(0.02f);
+  const auto trained = trained_log_probabilities(*adapted.model, device, *rollouts);
+  EXPECT_NE(trained, before);
+  const RolloutBatch b = batch_rollouts(*rollouts);
+  EXPECT_EQ(values(reference.log_probabilities(device, b.batch, b.mask).values), before);
+  EXPECT_EQ(trained_log_probabilities(*adapted.model, device, *rollouts), trained) << "the weights are back";
+}
+
 // A small PPO: a policy, a value model, a frozen reference for the KL penalty with a controller, rollouts
 // every third step. The buffer and the controller's coefficient are the state.
 class PolicyTask : public Task {
