@@ -65,6 +65,8 @@ def ranks(folder, base, model, held_out):
     refused("is not a reward model", *words, "--best-of", 2, "--rank-by", f"model={model}")
     refused("did you mean 'quality'", *words, "--best-of", 2, "--rank-by", "qualty=x")
     refused("--allow-programs", *words, "--best-of", 2, "--rank-by", "program=true")
+    refused("with the record of a prompt, and here is none", *words, "--best-of", 2, "--rank-by", "exact")
+    refused("with the record of a prompt, and here is none", *words, "--best-of", 2, "--rank-by", "tests")
 
 
 def study(folder):
