@@ -20,9 +20,18 @@ struct PolicyPrompts {
   SpoolOf<PolicyPrompt> train, validation;
   BadRecords bad;  // of the file read last
 };
+// The turns of a prompt with this system message instead of their own.
+Json with_system(const Json& turns, const std::string& system);
+// The limit of prompts that another model gets with its own system message; "": there is none.
+struct SystemPromptLimit {
+  std::string system;
+  int64_t tokens = 0;
+};
 // Reads the prompts of all datasets: `prompt`, `messages` (without an answer at the end), `conversations`,
-// `instruction`. Prompts of more than `max_prompt_tokens` tokens are bad records.
+// `instruction`. Prompts of more than `max_prompt_tokens` tokens, or beyond the limit with the system
+// message, are bad records.
 Result<PolicyPrompts> open_policy_prompts(const DatasetOptions& options, const ConversationEncoder& encoder,
-                                          int64_t max_prompt_tokens, Json& identity);
+                                          int64_t max_prompt_tokens, Json& identity,
+                                          const SystemPromptLimit& with_system_limit = {});
 
 }  // namespace makar

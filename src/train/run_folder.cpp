@@ -137,6 +137,11 @@ std::string short_value(const std::map<std::string, Json>& all, const std::strin
   return text.size() > 80 ? text.substr(0, 80) + "..." : text;
 }
 
+bool is_sha256(const Json& value) {
+  const std::string* text = value.get_ptr<const std::string*>();
+  return text && text->size() == 64 && text->find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 // Names of metrics may have a slash: "rewards/margins".
 std::string chart_file(std::string metric) {
   std::replace(metric.begin(), metric.end(), '/', '-');
@@ -157,7 +162,9 @@ std::string setting_differences(const Json& before, const Json& now) {
     if (a != old_values.end() && b != new_values.end() && a->second == b->second) continue;
     if (left-- == 0) return out + "; ...";
     if (!out.empty()) out += "; ";
-    out += key == "data" || key == "tokenizer"  // values are checksums
+    const bool checksums =
+        a != old_values.end() && b != new_values.end() && is_sha256(a->second) && is_sha256(b->second);
+    out += key == "data" || key == "tokenizer" || checksums
                ? fmt::format("the content of '{}' has changed", key)
                : fmt::format("{} was {}, now {}", key, short_value(old_values, key),
                              short_value(new_values, key));
