@@ -121,6 +121,10 @@ Status prune(const PruneCommand& c, PruneOutcome& out) {
         "file");
   if (is_file(c.to + "/config.json") && !c.overwrite)
     return error_at(c.to, "holds a model; use another folder, or --overwrite to replace it");
+  MAKAR_TRY(const ModelSource source, ModelSource::open(c.from));
+  MAKAR_TRY(const Family* family, find_family(source.config));
+  MAKAR_TRY(const ModelSpec spec, family->read(source.config));
+  if (!c.report.empty()) MAKAR_RETURN_IF_ERROR(check_comparable(spec));
   std::vector<int64_t> ids;
   if (!c.calibration.empty()) {
     MAKAR_TRY(ids, text_ids(c, c.calibration, c.calibration_tokens));
@@ -129,16 +133,12 @@ Status prune(const PruneCommand& c, PruneOutcome& out) {
   if (!c.report.empty()) {
     MAKAR_TRY(report_ids, text_ids(c, c.report, c.report_tokens));
   }
-  MAKAR_TRY(const ModelSource source, ModelSource::open(c.from));
-  MAKAR_TRY(const DType type, file_type(source));
-  MAKAR_TRY(LoadedModel model, load_model(source, {.trainable = true}));
-  const ModelSpec& spec = model.model->spec();
   MAKAR_RETURN_IF_ERROR(check_ids(ids, spec, c.calibration));
   MAKAR_RETURN_IF_ERROR(check_ids(report_ids, spec, c.report));
-  // Before writing: the output may replace the original.
-  std::optional<LoadedModel> before;
+  MAKAR_TRY(const DType type, file_type(source));
+  MAKAR_TRY(LoadedModel model, load_model(source, {.trainable = true}));
+  std::optional<LoadedModel> before;  // loaded before writing: the output may replace it
   if (!c.report.empty()) {
-    MAKAR_RETURN_IF_ERROR(check_comparable(spec));
     MAKAR_TRY(before, load_model(source));
   }
   out.before = model.model->parameters().count();

@@ -57,7 +57,7 @@ std::optional<std::string> difference(const Tokenizer& a, const Tokenizer& b) {
   }
   for (const AddedToken& token : a.added_tokens())
     if (token.id < size)
-      if (auto found = difference(a, b, "a" + token.content + "b", SpecialText::kParse)) return found;
+      if (auto found = difference(a, b, token.content, SpecialText::kParse)) return found;
   return std::nullopt;
 }
 
