@@ -275,8 +275,9 @@ int train(Distill& s, const std::string& command) {
   DistillModels& m = **models;
   const auto options = objective(s, m);
   if (!options.ok()) return report(options.error());
-  if (const int64_t max = m.student().spec().max_positions; max > 0)
-    s.sequence_len = std::min(s.sequence_len, max);
+  for (const Model* model : {&m.student(), &m.teacher_model()})  // both read every sequence
+    if (const int64_t max = model->spec().max_positions; max > 0)
+      s.sequence_len = std::min(s.sequence_len, max);
   say(s.common,
       fmt::format("student: {} layers, {} parameters; teacher: {} layers, {} parameters",
                   m.student().spec().main().layers(), m.student().parameters().count(),
