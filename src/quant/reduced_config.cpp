@@ -11,8 +11,8 @@ namespace {
 constexpr const char* kLayerFields[] = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
 constexpr const char* kHeadFields[] = {"num_attention_heads", "n_head", "n_heads", "num_heads"};
 constexpr const char* kGroupFields[] = {"num_key_value_heads", "num_kv_heads", "n_head_kv"};
-constexpr const char* kChannelFields[] = {"intermediate_size", "n_inner", "ffn_dim",
-                                          "hidden_dim",        "d_ff",    "ffn_hidden_size"};
+constexpr const char* kChannelFields[] = {"intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "d_ff",
+                                          "ffn_hidden_size",   "d_inner"};
 
 // How many of the first layers are of another kind.
 constexpr const char* kFirstLayersFields[] = {"first_k_dense_replace", "max_window_layers"};
