@@ -1,6 +1,7 @@
 #include "text/same_tokens.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 namespace makar {
@@ -19,13 +20,13 @@ constexpr const char* kSamples[] = {
 constexpr uint32_t kPiecesAtOnce = 64;  // pieces of the vocabulary in one text
 constexpr uint32_t kMostTexts = 256;    // of pieces, spread over the vocabulary
 
-// The text of consecutive pieces without `added`: files may disagree which of these are control tokens.
+// Consecutive pieces as words, without `added`: files may disagree which of these are control tokens.
 std::string text_of_pieces(const Tokenizer& t, uint32_t first, uint32_t count,
                            const std::set<uint32_t>& added) {
-  std::vector<uint32_t> ids;
+  std::string out;
   for (uint32_t id = first; id < first + count; ++id)
-    if (t.token(id) && !added.contains(id)) ids.push_back(id);
-  return t.decode(ids, true);
+    if (t.token(id) && !added.contains(id)) out += t.decode(std::array{id}, true) + " ";
+  return out;
 }
 
 std::optional<std::string> difference(const Tokenizer& a, const Tokenizer& b, const std::string& text,

@@ -147,7 +147,7 @@ def resumes(folder, teacher, chats, common):
         check((out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes(), f"a resumed run has different bytes: {extra}")
 
 
-def refusals(folder, teacher, text, chats, common):
+def refusals(folder, teacher, text, common):
     words = ["distill", "--teacher", teacher, "-d", text, *common, "--max-steps", 1, "-o", folder / "no"]
     layers = ["--student-layers", 2]
     refused("give one of", *words)
@@ -166,7 +166,7 @@ def refusals(folder, teacher, text, chats, common):
     refused("--bf16", *words, *layers, "--bf16")
     refused("a vocabulary of 400", *words, "--student", GOLDEN / "models/llama")
     refused("no two of the compared layers have attention", *words, *layers, "--attention-weight", 1, "--layer-map", "0:0")
-    refused("tokens with the system prompt", *words[:4], chats, *words[5:], *layers, "--answers", "teacher", "--system-prompt", "Explain each step. " * 100,
+    refused("tokens with the system prompt", *words[:4], folder / "short.jsonl", *words[5:], *layers, "--answers", "teacher", "--system-prompt", "Explain each step. " * 100,
             "--max-completion-length", 8)
 
 
@@ -187,7 +187,7 @@ def main():
         encoder(folder, text)
         packing(folder, teacher, common)
         resumes(folder, teacher, chats, common)
-        refusals(folder, teacher, text, chats, common)
+        refusals(folder, teacher, text, common)
     print("distill: " + ("ok" if not failures else f"{len(failures)} failures"))
     return 1 if failures else 0
 

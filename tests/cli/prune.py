@@ -59,20 +59,23 @@ def check_folders(folder, base, words):
     check(got.get("kl_divergence", 0) > 0 and got.get("perplexity", 0) != got.get("perplexity_before", 0), f"the original is compared in place: {got}")
 
     models = GOLDEN / "models"
-    good("prune", models / "lfm2", folder / "lfm2", "--kv-heads", 1, "--ffn", 64, "--layers", 2)
-    config = json.loads((folder / "lfm2/config.json").read_text())
-    check((config["num_key_value_heads"], config["intermediate_size"], config["layer_types"]) == (1, 64, ["conv", "conv"]), f"{config}")
+    good("prune", models / "lfm2", folder / "narrow", "--kv-heads", 1, "--ffn", 64)
+    config = json.loads((folder / "narrow/config.json").read_text())
+    check((config["num_key_value_heads"], config["intermediate_size"]) == (1, 64), f"{config}")
+    good("prune", models / "lfm2", folder / "shallow", "--layers", 2)
+    config = json.loads((folder / "shallow/config.json").read_text())
+    check(config["layer_types"] == ["conv", "conv"], f"{config}")
     for name in ("mamba", "mamba2"):
         good("prune", models / name, folder / name, "--layers", 1)
-        refused("has no attention", "prune", models / name, folder / "no", "--kv-heads", 1)
-        refused("has no feed-forward layers", "prune", models / name, folder / "no", "--ffn", 8)
-    refused("share their weights", "prune", models / "albert-mlm", folder / "no", "--kv-heads", 1)
+        refused("has no attention", "prune", models / name, folder / "nothing", "--kv-heads", 1)
+        refused("has no feed-forward layers", "prune", models / name, folder / "nothing", "--ffn", 8)
+    refused("share their weights", "prune", models / "albert-mlm", folder / "nothing", "--kv-heads", 1)
     encoder = folder / "encoder"
     shutil.copytree(models / "roberta-mlm", encoder)
     shutil.copy(base / "tokenizer.json", encoder)
-    refused("does not predict next tokens", "prune", encoder, folder / "no", "--method", "magnitude", "--report", folder / "plain.txt")
-    refused("the tokenizer gives id", "prune", encoder, folder / "no", "--calibrate", folder / "plain.txt")
-    check(not (folder / "no").exists(), "a refused command writes nothing")
+    refused("does not predict next tokens", "prune", encoder, folder / "nothing", "--method", "magnitude", "--report", folder / "plain.txt")
+    refused("the tokenizer gives id", "prune", encoder, folder / "nothing", "--calibrate", folder / "plain.txt")
+    check(not (folder / "nothing").exists(), "a refused command writes nothing")
 
 
 def main():

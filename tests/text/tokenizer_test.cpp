@@ -360,7 +360,7 @@ TEST(Tokenizer, SameTokensAreComparedByIdsAndEncodings) {
   renamed["added_tokens"][0]["content"] = "<|stop|>";
   EXPECT_NE(message(base, renamed).find("id 300 is"), std::string::npos) << message(base, renamed);
   Json fewer_merges = base;
-  fewer_merges["model"]["merges"] = Json::array({"b c", "a b"});
+  fewer_merges["model"]["merges"] = Json::array({"a b", "ab c"});
   EXPECT_NE(message(base, fewer_merges).find("has other ids"), std::string::npos);
   Json prefixed = base;
   prefixed["pre_tokenizer"]["add_prefix_space"] = true;
