@@ -6,6 +6,7 @@
 
 #include "nn/block_parts.h"
 #include "quant/calibrate.h"
+#include "quant/reduced_config.h"
 
 namespace makar {
 namespace {
@@ -205,6 +206,9 @@ Result<Reduction> choose_kept_parts(const LoadedModel& loaded, const StructuredP
       out.groups.push_back(has_attention(b) ? parts.groups(b.attention, options.kv_heads)
                                             : std::vector<int64_t>());
   }
+  if (options.kv_heads > 0 && kept_count(out.groups) == 0)
+    return error_of(Error::Kind::kUnsupported, "kv_heads",
+                    "none of the layers that are kept has attention; keep more layers");
   return out;
 }
 

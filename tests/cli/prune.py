@@ -65,6 +65,7 @@ def check_folders(folder, base, words):
     good("prune", models / "lfm2", folder / "shallow", "--layers", 2)
     config = json.loads((folder / "shallow/config.json").read_text())
     check(config["layer_types"] == ["conv", "conv"], f"{config}")
+    refused("none of the layers that are kept has attention", "prune", models / "lfm2", folder / "nothing", "--layers", 2, "--kv-heads", 1)
     for name in ("mamba", "mamba2"):
         good("prune", models / name, folder / name, "--layers", 1)
         refused("has no attention", "prune", models / name, folder / "nothing", "--kv-heads", 1)
