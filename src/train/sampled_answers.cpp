@@ -30,6 +30,18 @@ MaskedTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& 
   return out;
 }
 
+Metrics answer_metrics(const std::vector<Rollout>& rollouts) {
+  double tokens = 0, stopped = 0;
+  for (const Rollout& r : rollouts) {
+    tokens += static_cast<double>(r.log_probabilities.size());
+    stopped += r.finish == Finish::kStop ? 1 : 0;
+  }
+  const auto n = static_cast<double>(std::max<size_t>(1, rollouts.size()));
+  return {{"sampled", static_cast<double>(rollouts.size())},
+          {"length", tokens / n},
+          {"truncated", rollouts.empty() ? 0 : 1 - stopped / n}};
+}
+
 // The token ids of a prompt, with the options' system message instead of the prompt's.
 Result<std::vector<int64_t>> prompt_ids(const AnswerSampling& sampling, const PolicyPrompt& prompt) {
   if (sampling.system.empty()) return prompt.ids;
@@ -159,22 +171,6 @@ Result<MicroBatch> StudentAnswersTask::validation_batch(uint64_t index) {
   out.weight = 0;  // the student's loss on its own answers says nothing about the teacher
   return out;
 }
-
-namespace {
-
-Metrics answer_metrics(const std::vector<Rollout>& rollouts) {
-  double tokens = 0, stopped = 0;
-  for (const Rollout& r : rollouts) {
-    tokens += static_cast<double>(r.log_probabilities.size());
-    stopped += r.finish == Finish::kStop ? 1 : 0;
-  }
-  const auto n = static_cast<double>(std::max<size_t>(1, rollouts.size()));
-  return {{"sampled", static_cast<double>(rollouts.size())},
-          {"length", tokens / n},
-          {"truncated", rollouts.empty() ? 0 : 1 - stopped / n}};
-}
-
-}  // namespace
 
 Result<Metrics> StudentAnswersTask::metrics(Device& device) {
   if (data_) return data_->metrics(device);
