@@ -12,6 +12,7 @@
 #include "cli/run.h"
 #include "train/conversation.h"
 #include "train/denoise.h"
+#include "train/model_identity.h"
 #include "train/pairs.h"
 #include "train/sampled_answers.h"
 
@@ -177,14 +178,22 @@ Result<std::unique_ptr<Task>> sampled_task(Distill& s, DistillModels& m, Device&
   if (context <= s.sampled.max_new_tokens)
     return error_at("max_completion_length",
                     "conversations have up to {} tokens, which leaves none for a prompt; lower it", context);
+  const int64_t teacher_positions = m.teacher_model().spec().max_positions;
+  const int64_t teacher_context = teacher_positions > 0 ? teacher_positions : int64_t{1} << 20;
+  if (teacher_context <= s.sampled.max_new_tokens)
+    return error_at("max_completion_length",
+                    "the teacher has {} positions, which leaves none for a prompt; lower it",
+                    teacher_context);
   const DatasetOptions datasets = dataset_options(s.common);
-  MAKAR_TRY(PolicyPrompts prompts,
-            open_policy_prompts(datasets, encoder, context - s.sampled.max_new_tokens, identity));
+  MAKAR_TRY(
+      PolicyPrompts prompts,
+      open_policy_prompts(datasets, encoder, std::min(context, teacher_context) - s.sampled.max_new_tokens,
+                          identity, {{}, s.system, teacher_context - s.sampled.max_new_tokens}));
   if (s.answers == "teacher") {
     Progress progress(s.common.quiet || s.common.json);
     MAKAR_TRY(ConversationStores data,
               sample_conversations({m.teacher_model(), device, s.sampled, s.system, &encoder,
-                                    s.common.loop.output_dir + "/data/sampled", Json(s.teacher),
+                                    s.common.loop.output_dir + "/data/sampled", identity["teacher"],
                                     [&](size_t done, size_t all) { progress.show("sampling", done, all); }},
                                    prompts, identity));
     return answer_task(s, m.student(), std::move(data), identity);
@@ -266,14 +275,20 @@ int train(Distill& s, const std::string& command) {
   DistillModels& m = **models;
   const auto options = objective(s, m);
   if (!options.ok()) return report(options.error());
-  if (const int64_t max = m.student().spec().max_positions; max > 0)
-    s.sequence_len = std::min(s.sequence_len, max);
+  for (const Model* model : {&m.student(), &m.teacher_model()})  // both read every sequence
+    if (const int64_t max = model->spec().max_positions; max > 0)
+      s.sequence_len = std::min(s.sequence_len, max);
   say(s.common,
       fmt::format("student: {} layers, {} parameters; teacher: {} layers, {} parameters",
                   m.student().spec().main().layers(), m.student().parameters().count(),
                   m.teacher_model().spec().main().layers(), m.teacher_model().parameters().count()));
-  Json identity = {{"teacher", s.teacher},
-                   {"student", s.base_model},
+  // Hashes of the files: a resumed run must have the same weights, wherever they lie.
+  const auto teacher_hash = model_identity(s.teacher);
+  if (!teacher_hash.ok()) return report(teacher_hash.error());
+  const auto student_hash = s.base_model.empty() ? Result<std::string>("new") : model_identity(s.base_model);
+  if (!student_hash.ok()) return report(student_hash.error());
+  Json identity = {{"teacher", *teacher_hash},
+                   {"student", *student_hash},
                    {"student_layers", s.student_layers},
                    {"config", m.student().spec().config},
                    {"loss_type", s.loss_type},

@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "quant/reduce.h"
+#include "text/same_tokens.h"
 #include "train/distill.h"
 #include "train/token_roles.h"
 
@@ -48,10 +49,9 @@ Result<std::unique_ptr<DistillModels>> open_distill_models(const Distill& s, Dev
   LanguageModelOptions options;
   options.weights = WeightUse::kTrained;
   MAKAR_TRY(out->base_student_, LanguageModel::open(s.base_model, device, options));
-  if (out->base_student_->has_tokenizer() &&
-      out->base_student_->tokenizer().to_json() != teacher.tokenizer().to_json())
-    return error_at(s.base_model, "has a different tokenizer from {}; the teacher must read the same tokens",
-                    s.teacher);
+  if (out->base_student_->has_tokenizer())
+    MAKAR_RETURN_IF_ERROR(
+        check_same_tokens(out->base_student_->tokenizer(), teacher.tokenizer(), s.base_model, s.teacher));
   return out;
 }
 

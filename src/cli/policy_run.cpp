@@ -203,7 +203,7 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
                     context);
   MAKAR_TRY(parts->prompts,
             open_policy_prompts(dataset_options(s.common), encoder, context - s.policy.max_new_tokens,
-                                parts->identity, parts->rewards));
+                                parts->identity, {.rewards = parts->rewards}));
   return parts;
 }
 

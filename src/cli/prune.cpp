@@ -43,19 +43,33 @@ Result<std::vector<int64_t>> text_ids(const PruneCommand& c, const std::string& 
   return ids;
 }
 
-// The bytes of the weight files.
-uint64_t weight_bytes(const std::string& folder) {
-  uint64_t out = 0;
-  std::error_code code;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, code))
-    if (entry.path().extension() == ".safetensors") out += entry.file_size(code);
-  return out;
+Result<uint64_t> weight_bytes(const ModelSource& source) {
+  MAKAR_TRY(const WeightFiles files, source.weights());
+  return files.total_bytes();
 }
 
-// The type of the weights according to config.json; the pruned model is saved in the same type.
-DType file_type(const Json& config) {
-  const std::string name = config.value("dtype", config.value("torch_dtype", std::string("float32")));
-  return name == "float16" ? DType::kF16 : name == "bfloat16" ? DType::kBF16 : DType::kF32;
+// The type of the weights: what config.json says, else that of the largest tensor. The pruned model is saved
+// in the same type.
+Result<DType> file_type(const ModelSource& source) {
+  const Json& config = source.config.json();
+  for (const char* key : {"dtype", "torch_dtype"})
+    if (const auto it = config.find(key); it != config.end() && it->is_string())
+      return *it == "float16" ? DType::kF16 : *it == "bfloat16" ? DType::kBF16 : DType::kF32;
+  MAKAR_TRY(const WeightFiles files, source.weights());
+  const TensorFile::Entry* largest = nullptr;
+  for (const std::string& name : files.names())
+    if (const auto* entry = files.entry(name); !largest || entry->shape.count() > largest->shape.count())
+      largest = entry;
+  const bool half = largest && (largest->dtype == DType::kF16 || largest->dtype == DType::kBF16);
+  return half ? largest->dtype : DType::kF32;
+}
+
+// Ids of a sample text must be in the model's vocabulary: the tokenizer may have more.
+Status check_ids(const std::vector<int64_t>& ids, const ModelSpec& spec, const std::string& place) {
+  for (const int64_t id : ids)
+    if (id >= spec.vocab)
+      return error_at(place, "the tokenizer gives id {}, the model has a vocabulary of {}", id, spec.vocab);
+  return Done{};
 }
 
 Status save(const PruneCommand& c, const LoadedModel& pruned, DType type) {
@@ -107,6 +121,10 @@ Status prune(const PruneCommand& c, PruneOutcome& out) {
         "file");
   if (is_file(c.to + "/config.json") && !c.overwrite)
     return error_at(c.to, "holds a model; use another folder, or --overwrite to replace it");
+  MAKAR_TRY(const ModelSource source, ModelSource::open(c.from));
+  MAKAR_TRY(const Family* family, find_family(source.config));
+  MAKAR_TRY(const ModelSpec spec, family->read(source.config));
+  if (!c.report.empty()) MAKAR_RETURN_IF_ERROR(check_comparable(spec));
   std::vector<int64_t> ids;
   if (!c.calibration.empty()) {
     MAKAR_TRY(ids, text_ids(c, c.calibration, c.calibration_tokens));
@@ -115,20 +133,27 @@ Status prune(const PruneCommand& c, PruneOutcome& out) {
   if (!c.report.empty()) {
     MAKAR_TRY(report_ids, text_ids(c, c.report, c.report_tokens));
   }
-  MAKAR_TRY(LoadedModel model, load_model(c.from, {.trainable = true}));
+  MAKAR_RETURN_IF_ERROR(check_ids(ids, spec, c.calibration));
+  MAKAR_RETURN_IF_ERROR(check_ids(report_ids, spec, c.report));
+  MAKAR_TRY(const DType type, file_type(source));
+  MAKAR_TRY(LoadedModel model, load_model(source, {.trainable = true}));
+  std::optional<LoadedModel> before;  // loaded before writing: the output may replace it
+  if (!c.report.empty()) {
+    MAKAR_TRY(before, load_model(source));
+  }
   out.before = model.model->parameters().count();
-  const DType type = file_type(model.model->spec().config);
+  MAKAR_TRY(out.bytes_before, weight_bytes(source));
   MAKAR_TRY(const LoadedModel pruned, apply_pruning(c, std::move(model), ids, device, pool));
   for (const auto& p : pruned.model->parameters().all())
     if (p->value.defined()) p->value = p->value.host();
   out.after = pruned.model->parameters().count(), out.sparsity = sparsity_of(*pruned.model);
   MAKAR_RETURN_IF_ERROR(save(c, pruned, type));
-  out.bytes_before = weight_bytes(c.from), out.bytes = weight_bytes(c.to);
-  if (c.report.empty()) return Done{};
-  MAKAR_TRY(const LoadedModel before, load_model(c.from));
-  MAKAR_TRY(const LoadedModel after, load_model(c.to));
-  before.model->pack(device), after.model->pack(device);
-  MAKAR_TRY(out.divergence, compare_models(*before.model, *after.model, report_ids, c.window, device, pool));
+  MAKAR_TRY(const ModelSource written, ModelSource::open(c.to));
+  MAKAR_TRY(out.bytes, weight_bytes(written));
+  if (!before) return Done{};
+  MAKAR_TRY(const LoadedModel after, load_model(written));
+  before->model->pack(device), after.model->pack(device);
+  MAKAR_TRY(out.divergence, compare_models(*before->model, *after.model, report_ids, c.window, device, pool));
   return Done{};
 }
 

@@ -103,8 +103,8 @@ Status open_parts(BestCommand& c, PolicyParts& parts, Device& device) {
   if (!c.quiet) data.say = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
   const ConversationEncoder encoder(language.tokenizer(), std::move(chat), {context, false});
   Json identity;
-  MAKAR_TRY(parts.prompts,
-            open_policy_prompts(data, encoder, context - c.policy.max_new_tokens, identity, parts.rewards));
+  MAKAR_TRY(parts.prompts, open_policy_prompts(data, encoder, context - c.policy.max_new_tokens, identity,
+                                               {.rewards = parts.rewards}));
   return Done{};
 }
 

@@ -6,6 +6,7 @@
 #include "models/load.h"
 #include "models/tokenizer_hash.h"
 #include "quant/encode.h"
+#include "text/read/read.h"
 
 namespace makar {
 namespace {
@@ -49,11 +50,9 @@ Result<std::vector<std::string>> write_folder(const ModelSource& source, const s
     MAKAR_TRY(const bool found, write_tokenizer(source.gguf->fields(), folder));
     if (!found) warnings.push_back(source.path + ": has no vocabulary; the folder will have no tokenizer");
   } else {
-    for (const char* name :
-         {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "tokenizer.model",
-          "vocab.txt", "vocab.json", "merges.txt", "chat_template.jinja", "generation_config.json",
-          "preprocessor_config.json", "processor_config.json"})
+    for (const std::string& name : tokenizer_file_names())
       MAKAR_RETURN_IF_ERROR(copy_if_present(source.path, folder, name));
+    MAKAR_RETURN_IF_ERROR(copy_if_present(source.path, folder, "generation_config.json"));
   }
   MAKAR_RETURN_IF_ERROR(add_hashes(folder));
   return warnings;

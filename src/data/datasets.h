@@ -72,7 +72,10 @@ Result<Data> read_examples(const DatasetOptions& options, const char* what, Json
     return Done{};
   };
   MAKAR_RETURN_IF_ERROR(read_datasets(options, add, restart));
-  if (data.train.empty()) return error_at("datasets", "there are no {} to train on", what);
+  if (data.train.empty())
+    return error_at("datasets", "there are no {} to train on{}{}", what,
+                    data.bad.count > 0 ? "; the first record that could not be used: " : "",
+                    data.bad.count > 0 ? data.bad.reported.at(0) : "");
   Sha256 sum;
   for (const auto* part : {&data.train, &data.validation}) MAKAR_RETURN_IF_ERROR(part->add_to(sum));
   identity["data"] = sum.hex();

@@ -15,7 +15,8 @@ struct StructuredPruningOptions {
 // Keeps the channels and groups of heads that contribute most to the output on the sample text: |x_c|^2
 // |w_c|^2, summed over their columns of the output matrix; without text, those with the largest sum of
 // squared weights. Keeps the layers that change the direction of the residual stream most on the text (Men et
-// al., 2024), and always the last one; without text, evenly spread layers.
+// al., 2024), and always the last one (of Mamba also the first); without text, evenly spread layers. Fails
+// for parts that the model does not have.
 Result<Reduction> choose_kept_parts(const LoadedModel& model, const StructuredPruningOptions& options,
                                     Device& device, const std::string& place);
 

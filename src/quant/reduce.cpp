@@ -1,66 +1,21 @@
 #include "quant/reduce.h"
 
 #include <algorithm>
-#include <numeric>
+
+#include "nn/block_parts.h"
+#include "quant/reduced_config.h"
 
 namespace makar {
 namespace {
 
-// The config fields for the same number in different families.
-constexpr const char* kLayerFields[] = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
-constexpr const char* kHeadFields[] = {"num_attention_heads", "n_head", "n_heads", "num_heads"};
-constexpr const char* kGroupFields[] = {"num_key_value_heads", "num_kv_heads", "n_head_kv"};
-constexpr const char* kChannelFields[] = {"intermediate_size", "n_inner", "ffn_dim",
-                                          "hidden_dim",        "d_ff",    "ffn_hidden_size"};
-
-void set_fields(Json& config, std::span<const char* const> fields, int64_t before, int64_t after) {
-  for (const char* field : fields)
-    if (const auto it = config.find(field); it != config.end() && it->is_number_integer() && *it == before)
-      *it = after;
-}
-
-// Lists with an entry per layer: types of layers, flags.
-void keep_entries(Json& config, const std::vector<int64_t>& layers, int64_t before) {
-  for (auto& item : config.items()) {
-    Json& value = item.value();
-    if (!value.is_array() || static_cast<int64_t>(value.size()) != before || item.key() == "architectures" ||
-        item.key() == "eos_token_id")
-      continue;
-    Json entries = Json::array();
-    for (const int64_t layer : layers) entries.push_back(value[static_cast<size_t>(layer)]);
-    value = entries;
-  }
-}
-
-Json reduced_config(const ModelSpec& spec, const Reduction& reduction) {
-  Json config = spec.config;
-  const StackSpec& s = spec.main();
-  const AttentionSpec& a = s.first().attention;
-  const auto layers = static_cast<int64_t>(reduction.layers.size());
-  if (layers != s.layers()) {
-    keep_entries(config, reduction.layers, s.layers());
-    set_fields(config, kLayerFields, s.layers(), layers);
-  }
-  if (!reduction.groups.empty()) {
-    const auto groups = static_cast<int64_t>(reduction.groups[0].size());
-    set_fields(config, kHeadFields, a.heads, groups * (a.heads / a.kv_heads));
-    set_fields(config, kGroupFields, a.kv_heads, groups);
-    config["head_dim"] = a.head_dim;
-  }
-  if (!reduction.channels.empty()) {
-    const auto width = static_cast<int64_t>(reduction.channels[0].size());
-    set_fields(config, kChannelFields, s.first().feed_forward.width, width);
-    if (config.contains("n_inner") && config["n_inner"].is_null()) config["n_inner"] = width;
-  }
-  return config;
-}
-
 Status check_heads(const AttentionSpec& a, const std::string& place) {
-  if (a.latent || a.sink_logits || a.bias != BiasKind::kNone || a.qk_norm == QkNorm::kWhole ||
+  const bool relative =
+      a.relative && (a.relative->kind == RelativeSpec::Kind::kXl || a.relative->own_projections);
+  if (a.latent || a.sink_logits || a.bias != BiasKind::kNone || relative || a.qk_norm == QkNorm::kWhole ||
       a.qk_norm == QkNorm::kEachHead || a.qk_norm == QkNorm::kSeparate)
     return error_of(Error::Kind::kUnsupported, place,
-                    "removing heads is not supported for this attention (latent keys, sinks, position bias "
-                    "or norms over heads); remove channels or layers");
+                    "removing heads is not supported for this attention (latent keys, sinks, position bias, "
+                    "projections of distances or norms over heads); remove channels or layers");
   return Done{};
 }
 
@@ -112,38 +67,26 @@ Status check_reduction(const StackSpec& s, const Reduction& reduction, const std
   check(!reduction.layers.empty() && std::is_sorted(reduction.layers.begin(), reduction.layers.end()) &&
             reduction.layers.back() < s.layers(),
         "layers are kept in order");
-  for (const auto* lists : {&reduction.groups, &reduction.channels})
-    for (const auto& list : *lists)
-      check(lists->size() == reduction.layers.size() && !list.empty() && list.size() == lists->front().size(),
+  const auto check_lists = [&](const std::vector<std::vector<int64_t>>& lists,
+                               bool (*has)(const BlockSpec&)) {
+    check(lists.empty() || lists.size() == reduction.layers.size(), "one list per kept layer");
+    for (size_t i = 0; i < lists.size(); ++i) {
+      const bool expected = has(s.blocks[static_cast<size_t>(reduction.layers[i])]);
+      check(static_cast<int64_t>(lists[i].size()) == (expected ? kept_count(lists) : 0) &&
+                (!expected || !lists[i].empty()),
             "all layers keep the same number");
+    }
+  };
+  check_lists(reduction.groups, has_attention), check_lists(reduction.channels, has_feed_forward);
   if (s.groups > 0)
     return error_of(Error::Kind::kUnsupported, place,
                     "the layers share their weights; no part of them can be removed");
   for (const BlockSpec& b : s.blocks) {
-    if (!reduction.groups.empty()) MAKAR_RETURN_IF_ERROR(check_heads(b.attention, place));
+    if (!reduction.groups.empty() && has_attention(b)) MAKAR_RETURN_IF_ERROR(check_heads(b.attention, place));
     if (!reduction.channels.empty() && b.feed_forward.experts > 0)
       return error_of(Error::Kind::kUnsupported, place, "removing channels of experts is not supported");
   }
   return Done{};
-}
-
-// Whether `reduced`, the spec read back from the new config, has the reduced sizes.
-bool config_expresses(const StackSpec& reduced, const StackSpec& before, const Reduction& reduction) {
-  if (reduced.layers() != static_cast<int64_t>(reduction.layers.size()) || reduced.width != before.width)
-    return false;
-  for (size_t i = 0; i < reduction.layers.size(); ++i) {
-    const BlockSpec &a = reduced.blocks[i], &b = before.blocks[static_cast<size_t>(reduction.layers[i])];
-    const int64_t groups =
-        reduction.groups.empty() ? b.attention.kv_heads : static_cast<int64_t>(reduction.groups[i].size());
-    const int64_t channels = reduction.channels.empty() ? b.feed_forward.width
-                                                        : static_cast<int64_t>(reduction.channels[i].size());
-    if (a.attention.kv_heads != groups || a.attention.head_dim != b.attention.head_dim ||
-        a.attention.heads != groups * (b.attention.heads / b.attention.kv_heads) ||
-        a.attention.window != b.attention.window || a.feed_forward.width != channels ||
-        a.feed_forward.experts != b.feed_forward.experts)
-      return false;
-  }
-  return true;
 }
 
 }  // namespace
@@ -162,30 +105,28 @@ Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& reduc
     return error_of(Error::Kind::kUnsupported, place, "reducing an encoder-decoder is not supported");
   const StackSpec& s = spec.main();
   MAKAR_RETURN_IF_ERROR(check_reduction(s, reduction, place));
-  auto reduced = make_model(Config(reduced_config(spec, reduction), place));
-  if (!reduced.ok() || !config_expresses(reduced->model->spec().main(), s, reduction))
-    return error_of(Error::Kind::kUnsupported, place,
-                    "the config of a {} cannot express this reduction{}; choose other parts",
-                    spec.architecture, reduced.ok() ? "" : " (" + reduced.error().message + ")");
+  MAKAR_TRY(LoadedModel reduced, reduced_model(spec, reduction, place));
   const std::string prefix = s.name + ".layers.";
-  for (const auto& p : reduced->model->parameters().all()) {
+  for (const auto& p : reduced.model->parameters().all()) {
     std::string name = p->name, rest;
     size_t layer = 0;
+    const BlockSpec* block = nullptr;
     if (name.starts_with(prefix)) {
       const size_t dot = name.find('.', prefix.size());
       layer = std::stoul(name.substr(prefix.size(), dot - prefix.size()));
       rest = name.substr(dot + 1);
       name = fmt::format("{}{}.{}", prefix, reduction.layers[layer], rest);
+      block = &s.blocks[static_cast<size_t>(reduction.layers[layer])];
     }
     const Parameter* source = from.model->parameters().find(name);
     if (!source || (!source->value.defined() && !p->optional))
       return error_of(Error::Kind::kUnsupported, place,
                       "the original model has no weight '{}' for '{}' of the reduced model", name, p->name);
     if (!source->value.defined()) continue;
-    p->value = rest.empty() ? source->value
-                            : kept_part(rest, source->value, s.first().attention,
-                                        reduction.groups.empty() ? nullptr : &reduction.groups[layer],
-                                        reduction.channels.empty() ? nullptr : &reduction.channels[layer]);
+    p->value = block ? kept_part(rest, source->value, block->attention,
+                                 reduction.groups.empty() ? nullptr : &reduction.groups[layer],
+                                 reduction.channels.empty() ? nullptr : &reduction.channels[layer])
+                     : source->value;
     if (p->value.shape() != p->shape)
       return error_of(Error::Kind::kUnsupported, place, "'{}' would be {}, the reduced model needs {}",
                       p->name, p->value.shape().text(), p->shape.text());

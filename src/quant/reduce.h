@@ -11,7 +11,8 @@ namespace makar {
 // because a config has one number for all layers.
 struct Reduction {
   std::vector<int64_t> layers;
-  // Per kept layer; empty: all. A group is a key/value head with its queries.
+  // Per kept layer, empty in a layer without attention or feed-forward; no lists: all are kept. A group is a
+  // key/value head with its queries.
   std::vector<std::vector<int64_t>> groups, channels;
 };
 
@@ -19,7 +20,8 @@ struct Reduction {
 std::vector<int64_t> spread_layers(int64_t layers, int64_t count);
 
 // The weights of `from` are f32 on the host (LoadOptions::trainable). `place` names the model in errors.
-// Supports models with one stack; fails if the family's config cannot express the result.
+// Supports models with one stack; fails if the family's config cannot express the result, such as the windows
+// and positions of the layers that remain.
 Result<LoadedModel> reduce_model(const LoadedModel& from, const Reduction& reduction,
                                  const std::string& place);
 

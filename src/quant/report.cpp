@@ -39,13 +39,17 @@ double divergence(const LogitRow& p, const LogitRow& q) {
 
 }  // namespace
 
+Status check_comparable(const ModelSpec& spec) {
+  if (spec.head.kind == HeadKind::kCausalLm && !spec.encoder) return Done{};
+  return error_of(Error::Kind::kUnsupported, "report",
+                  "a {} does not predict next tokens; only causal language models can be compared",
+                  spec.architecture);
+}
+
 Result<Divergence> compare_models(const Model& original, const Model& other, const std::vector<int64_t>& ids,
                                   int64_t window, Device& device, ThreadPool& pool) {
   const ModelSpec& spec = original.spec();
-  if (spec.head.kind != HeadKind::kCausalLm || spec.encoder)
-    return error_of(Error::Kind::kUnsupported, "",
-                    "a {} does not predict next tokens; only causal language models can be compared",
-                    spec.architecture);
+  MAKAR_RETURN_IF_ERROR(check_comparable(spec));
   if (spec.max_positions > 0) window = std::min(window, spec.max_positions);
   Divergence out;
   double original_loss = 0, other_loss = 0, agreed = 0;

@@ -14,6 +14,8 @@ struct Divergence {
   double top1 = 0;  // share of positions where both models have the same most probable token
 };
 
+// Whether models of this kind can be compared: causal language models of one stack.
+Status check_comparable(const ModelSpec& spec);
 // Compares next-token predictions in independent windows of `window` tokens.
 Result<Divergence> compare_models(const Model& original, const Model& other, const std::vector<int64_t>& ids,
                                   int64_t window, Device& device, ThreadPool& pool);

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/rng.h"
+#include "nn/block_parts.h"
 #include "ops/shape.h"
 #include "ops/softmax.h"
 #include "train/objective.h"
@@ -29,20 +30,71 @@ struct TargetRows {
   }
 };
 
+// The attention of a layer (1: the first); null for the embedding and for layers without attention.
+const AttentionSpec* attention_of(const Model& model, int64_t layer) {
+  if (layer == 0) return nullptr;
+  const BlockSpec& b = model.spec().main().blocks[static_cast<size_t>(layer - 1)];
+  return has_attention(b) ? &b.attention : nullptr;
+}
+
+// The index of a layer's queries and keys in a record, which has only layers with attention.
+size_t attention_index(const Model& model, int64_t layer) {
+  size_t out = 0;
+  for (int64_t i = 1; i < layer; ++i) out += attention_of(model, i) ? 1 : 0;
+  return out;
+}
+
+// The index of a layer's hidden states in a record. Mamba records no embedding.
+std::optional<size_t> state_index(const Model& model, int64_t layer) {
+  const StackSpec& s = model.spec().main();
+  if (!s.record_outputs || layer == s.layers()) return static_cast<size_t>(layer);
+  return layer > 0 ? std::optional(static_cast<size_t>(layer - 1)) : std::nullopt;
+}
+
+// The width of a layer's recorded hidden states; some models project the last ones (OPT).
+int64_t state_width(const Model& model, int64_t layer) {
+  const StackSpec& s = model.spec().main();
+  return layer == s.layers() && s.project_out > 0 && !s.record_before_norm ? s.project_out : s.width;
+}
+
 Status check_attention(const AttentionSpec& s, const AttentionSpec& t) {
   const auto plain = [](const AttentionSpec& a) {
-    return a.bias == BiasKind::kNone && !a.sink_logits && !a.latent;
+    return a.bias == BiasKind::kNone && !a.sink_logits && !a.latent && !a.relative;
   };
   if (!plain(s) || !plain(t))
-    return error_of(
-        Error::Kind::kUnsupported, "attention_weight",
-        "attention with a position bias, sinks or latent keys cannot be compared; use hidden_weight");
+    return error_of(Error::Kind::kUnsupported, "attention_weight",
+                    "attention with a position bias, relative positions, sinks or latent keys cannot be "
+                    "compared; use hidden_weight");
   if (s.heads != t.heads || s.causal != t.causal || s.window != t.window)
     return error_at("attention_weight",
                     "attention is compared head by head: the student has {} heads and a window of {}, the "
                     "teacher {} and {}; use hidden_weight",
                     s.heads, s.window, t.heads, t.window);
   return Done{};
+}
+
+Status check_attention(const Model& student, const Model& teacher, const LayerMap& layers) {
+  bool any = false;
+  for (const auto& [a, b] : layers) {
+    const AttentionSpec *s = attention_of(student, a), *t = attention_of(teacher, b);
+    if (!s || !t) continue;
+    MAKAR_RETURN_IF_ERROR(check_attention(*s, *t));
+    any = true;
+  }
+  if (any) return Done{};
+  return error_at("attention_weight",
+                  "no two of the compared layers have attention (0 is the embedding, and some layers of {} "
+                  "may have none); choose others with layer_map, or use hidden_weight",
+                  teacher.spec().architecture);
+}
+
+Status check_hidden(const Model& student, const Model& teacher, const LayerMap& layers) {
+  for (const auto& [a, b] : layers)
+    if (state_index(student, a) && state_index(teacher, b)) return Done{};
+  return error_at("hidden_weight",
+                  "the hidden states of the compared layers are not known (a {} does not "
+                  "record its embedding); choose others with layer_map",
+                  teacher.spec().architecture);
 }
 
 }  // namespace
@@ -107,20 +159,18 @@ Status DistillTask::check(const Model& student, const Model& teacher, const Dist
     return error_of(Error::Kind::kUnsupported, "hidden_weight",
                     "hidden states and attention of an encoder-decoder cannot be compared; set hidden_weight "
                     "and attention_weight to 0");
-  if (o.attention_weight <= 0) return Done{};
-  for (const auto& [a, b] : o.layers)
-    if (a > 0 && b > 0)
-      MAKAR_RETURN_IF_ERROR(check_attention(s.main().blocks[static_cast<size_t>(a - 1)].attention,
-                                            t.main().blocks[static_cast<size_t>(b - 1)].attention));
-  return Done{};
+  if (o.hidden_weight > 0) MAKAR_RETURN_IF_ERROR(check_hidden(student, teacher, o.layers));
+  return o.attention_weight > 0 ? check_attention(student, teacher, o.layers) : Status(Done{});
 }
 
 DistillTask::DistillTask(Model& student, const Model& teacher, std::unique_ptr<Task> data,
                          const DistillOptions& options)
     : student_(student), teacher_(teacher), data_(std::move(data)), o_(options) {
-  const int64_t from = student.spec().main().width, to = teacher.spec().main().width;
-  if (o_.hidden_weight <= 0 || from == to) return;
-  for (size_t i = 0; i < o_.layers.size(); ++i) {
+  projections_.resize(o_.layers.size(), nullptr);
+  for (size_t i = 0; i < o_.layers.size() && o_.hidden_weight > 0; ++i) {
+    const auto [a, b] = o_.layers[i];
+    const int64_t from = state_width(student, a), to = state_width(teacher, b);
+    if (from == to || !state_index(student, a) || !state_index(teacher, b)) continue;
     Parameter* p = student.parameters().add(fmt::format("distill.projection.{}.weight", i), {to, from});
     p->auxiliary = true;
     p->value = Tensor::zeros(p->shape);
@@ -128,7 +178,7 @@ DistillTask::DistillTask(Model& student, const Model& teacher, std::unique_ptr<T
     const float deviation = 1.0f / std::sqrt(static_cast<float>(from));
     for (int64_t k = 0; k < p->value.count(); ++k)
       p->value.f32()[k] = deviation * rng.normal(static_cast<uint64_t>(k));
-    projections_.push_back(p);
+    projections_[i] = p;
   }
 }
 
@@ -139,15 +189,20 @@ Status DistillTask::prepare_step(uint64_t step, Device& device) {
 
 Tensor DistillTask::hidden_loss(Context& ctx, const Record& student, const Record& teacher) const {
   Tensor total;
+  float layer_pairs = 0;
   for (size_t i = 0; i < o_.layers.size(); ++i) {
-    Tensor x = student.hidden_states[static_cast<size_t>(o_.layers[i].first)];
-    const Tensor& y = teacher.hidden_states[static_cast<size_t>(o_.layers[i].second)];
-    if (!projections_.empty()) x = ops::linear(ctx, x, projections_[i]->value);
+    const auto a = state_index(student_, o_.layers[i].first), b = state_index(teacher_, o_.layers[i].second);
+    if (!a || !b) continue;
+    Tensor x = student.hidden_states[*a];
+    const Tensor& y = teacher.hidden_states[*b];
+    if (projections_[i]) x = ops::linear(ctx, x, projections_[i]->value);
     const Tensor term =
         o_.hidden == HiddenLoss::kSquare ? hidden_distance(ctx, x, y) : hidden_angle(ctx, x, y);
     total = total.defined() ? ops::add(ctx, total, term) : term;
+    layer_pairs += 1;
   }
-  return ops::scale(ctx, total, 1.0f / static_cast<float>(o_.layers.size()));
+  makar::check(total.defined(), "check() finds a pair of layers");
+  return ops::scale(ctx, total, 1.0f / layer_pairs);
 }
 
 Tensor DistillTask::attention_loss(Context& ctx, const Record& student, const Record& teacher,
@@ -155,15 +210,16 @@ Tensor DistillTask::attention_loss(Context& ctx, const Record& student, const Re
   Tensor total;
   float layer_pairs = 0;
   for (const auto& [a, b] : o_.layers) {
-    if (a == 0 || b == 0) continue;
-    const auto i = static_cast<size_t>(a - 1), j = static_cast<size_t>(b - 1);
-    const Tensor term = attention_distance(
-        ctx, {student.queries[i], student.keys[i], student_.spec().main().blocks[i].attention},
-        {teacher.queries[j], teacher.keys[j], teacher_.spec().main().blocks[j].attention}, batch.sequences,
-        o_.attention == AttentionLoss::kDivergence);
+    const AttentionSpec *s = attention_of(student_, a), *t = attention_of(teacher_, b);
+    if (!s || !t) continue;
+    const size_t i = attention_index(student_, a), j = attention_index(teacher_, b);
+    const Tensor term = attention_distance(ctx, {student.queries[i], student.keys[i], *s},
+                                           {teacher.queries[j], teacher.keys[j], *t}, batch.sequences,
+                                           o_.attention == AttentionLoss::kDivergence);
     total = total.defined() ? ops::add(ctx, total, term) : term;
     layer_pairs += 1;
   }
+  makar::check(total.defined(), "check() finds a pair of layers");
   return ops::scale(ctx, total, 1.0f / layer_pairs);
 }
 
@@ -220,11 +276,14 @@ Metrics DistillTask::step_metrics() const {
 }
 
 Result<Metrics> DistillTask::metrics(Device& device) {
+  MAKAR_TRY(Metrics out,
+            data_->metrics(device));  // first: it may sample the answers of the validation batches
   double rows = 0, kl = 0, teacher_loss = 0, agreed = 0;
   for (uint64_t i = 0; i < data_->validation_batches(); ++i) {
     MAKAR_TRY(const MicroBatch batch, data_->validation_batch(i));
     if (!batch.language) continue;
     const TargetRows with_target(batch.language->targets);
+    if (with_target.rows.empty()) continue;
     Context ctx{device};
     ForwardContext f{ctx};
     const Tensor student =
@@ -248,7 +307,6 @@ Result<Metrics> DistillTask::metrics(Device& device) {
     }
     rows += static_cast<double>(n);
   }
-  MAKAR_TRY(Metrics out, data_->metrics(device));
   if (rows == 0) return out;
   out["teacher_kl"] = kl / rows, out["teacher_loss"] = teacher_loss / rows,
   out["teacher_agreement"] = agreed / rows;

@@ -13,7 +13,8 @@ namespace makar {
 enum class HiddenLoss { kSquare, kCosine };
 enum class AttentionLoss { kSquare, kDivergence };
 
-// (layer of the student, layer of the teacher): 0 is the embedding, then the output of each block.
+// (layer of the student, layer of the teacher): 0 is the embedding, then the output of each block. Attention
+// is compared where both layers have it.
 using LayerMap = std::vector<std::pair<int64_t, int64_t>>;
 // Evenly spread: layer i of the student learns layer i * teacher / student, from the embedding to the last.
 LayerMap even_layers(int64_t student, int64_t teacher);
@@ -55,6 +56,7 @@ class DistillTask : public Task {
   // On the validation data: the teacher's loss, KL(teacher || student), and how often both predict the
   // same token.
   Result<Metrics> metrics(Device& device) override;
+  std::string watched() const override { return data_->watched(); }
   Result<std::string> sample(Device& device, int64_t step) override { return data_->sample(device, step); }
   bool tokens_are_targets() const override { return false; }
 
@@ -70,7 +72,7 @@ class DistillTask : public Task {
   const Model& teacher_;
   std::unique_ptr<Task> data_;
   DistillOptions o_;
-  std::vector<Parameter*> projections_;  // per entry of the layer map; empty: equal widths
+  std::vector<Parameter*> projections_;  // per entry of the layer map; null: equal widths
   Sums sums_;                            // of the current step
 };
 

@@ -4,26 +4,15 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "text/read/read.h"
 
 namespace makar {
 namespace {
 
-constexpr const char* kTokenizerFiles[] = {"tokenizer.json",
-                                           "tokenizer_config.json",
-                                           "special_tokens_map.json",
-                                           "chat_template.jinja",
-                                           "chat_template.json",
-                                           "vocab.txt",
-                                           "vocab.json",
-                                           "merges.txt",
-                                           "added_tokens.json",
-                                           "preprocessor_config.json",
-                                           "processor_config.json"};
-
 Status write_tokenizer(const FinishedRun& run) {
   if (!run.tokenizer) return Done{};
   const std::string &from = run.tokenizer_folder, &to = run.settings.output_dir;
-  for (const char* name : kTokenizerFiles) {  // remove the files of a replaced run
+  for (const std::string& name : tokenizer_file_names()) {  // remove the files of a replaced run
     std::error_code code;
     if (from.empty() || !std::filesystem::equivalent(from, to, code))
       std::filesystem::remove(to + "/" + name, code);
@@ -96,7 +85,7 @@ Status write_card(const FinishedRun& run) {
 }  // namespace
 
 Status copy_tokenizer_files(const std::string& from, const std::string& to) {
-  for (const char* name : kTokenizerFiles) {
+  for (const std::string& name : tokenizer_file_names()) {
     const std::string source = from + "/" + name;
     if (!is_file(source)) continue;
     MAKAR_TRY(const std::string bytes, read_file(source));

@@ -138,6 +138,11 @@ std::string short_value(const std::map<std::string, Json>& all, const std::strin
   return text.size() > 80 ? text.substr(0, 80) + "..." : text;
 }
 
+bool is_sha256(const Json& value) {
+  const std::string* text = value.get_ptr<const std::string*>();
+  return text && text->size() == 64 && text->find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 // Names of metrics may have a slash: "rewards/margins".
 std::string chart_file(std::string metric) {
   std::replace(metric.begin(), metric.end(), '/', '-');
@@ -159,12 +164,13 @@ std::string setting_differences(const Json& before, const Json& now) {
     if (left-- == 0) return out + "; ...";
     if (!out.empty()) out += "; ";
     const bool in_both = a != old_values.end() && b != new_values.end();
-    out += key == "data" || key == "tokenizer"  // values are checksums
+    const bool checksums = in_both && is_sha256(a->second) && is_sha256(b->second);
+    out += key.starts_with(kFiles) && in_both
+               ? fmt::format("the files of {} have changed", key.substr(kFiles.size()))
+           : key == "data" || key == "tokenizer" || checksums
                ? fmt::format("the content of '{}' has changed", key)
-               : key.starts_with(kFiles) && in_both
-                     ? fmt::format("the files of {} have changed", key.substr(kFiles.size()))
-                     : fmt::format("{} was {}, now {}", key, short_value(old_values, key),
-                                   short_value(new_values, key));
+               : fmt::format("{} was {}, now {}", key, short_value(old_values, key),
+                             short_value(new_values, key));
   }
   return out;
 }

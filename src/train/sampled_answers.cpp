@@ -13,6 +13,7 @@ namespace makar {
 namespace {
 
 constexpr size_t kPromptsAtOnce = 64;
+constexpr size_t kValidationPrompts = 64;  // sampling their answers is the cost of a validation
 
 RolloutOptions rollout_options(const SampledAnswersOptions& o, uint64_t step) {
   RolloutOptions out;
@@ -29,14 +30,23 @@ MaskedTokens conversation_of(const std::vector<int64_t>& prompt, const Rollout& 
   return out;
 }
 
+Metrics answer_metrics(const std::vector<Rollout>& rollouts) {
+  double tokens = 0, stopped = 0;
+  for (const Rollout& r : rollouts) {
+    tokens += static_cast<double>(r.log_probabilities.size());
+    stopped += r.finish == Finish::kStop ? 1 : 0;
+  }
+  const auto n = static_cast<double>(std::max<size_t>(1, rollouts.size()));
+  return {{"sampled", static_cast<double>(rollouts.size())},
+          {"length", tokens / n},
+          {"truncated", rollouts.empty() ? 0 : 1 - stopped / n}};
+}
+
 // The token ids of a prompt, with the options' system message instead of the prompt's.
 Result<std::vector<int64_t>> prompt_ids(const AnswerSampling& sampling, const PolicyPrompt& prompt) {
   if (sampling.system.empty()) return prompt.ids;
   MAKAR_TRY(const Json turns, parse_json(prompt.turns, "prompt"));
-  Json turns_with_system = Json::array({{{"role", "system"}, {"content", sampling.system}}});
-  for (const Json& turn : turns)
-    if (turn.value("role", "") != "system") turns_with_system.push_back(turn);
-  return sampling.encoder->encode_prompt(turns_with_system);
+  return sampling.encoder->encode_prompt(with_system(turns, sampling.system));
 }
 
 Status sample_split(const AnswerSampling& sampling, const SpoolOf<PolicyPrompt>& prompts, bool validation,
@@ -124,12 +134,9 @@ Status StudentAnswersTask::prepare_step(uint64_t step, Device& device) {
   return Done{};
 }
 
-Result<MicroBatch> StudentAnswersTask::train_batch(uint64_t index) {
-  if (rollouts_.empty()) return data_->train_batch(index);
-  const auto first =
-      static_cast<size_t>(index % static_cast<uint64_t>(accumulate_)) * static_cast<size_t>(micro_batch_);
-  const RolloutBatch part =
-      batch_rollouts(std::span(rollouts_).subspan(first, static_cast<size_t>(micro_batch_)));
+// The answers as a batch of next-token prediction.
+MicroBatch StudentAnswersTask::batch_of(std::span<const Rollout> rollouts) const {
+  const RolloutBatch part = batch_rollouts(rollouts);
   std::vector<int64_t> targets(part.mask.size(), ops::kIgnore);
   for (const Sequence& s : part.batch.sequences)
     for (int64_t i = s.start + 1; i < s.start + s.length; ++i)
@@ -138,21 +145,46 @@ Result<MicroBatch> StudentAnswersTask::train_batch(uint64_t index) {
   return next_token_batch(student_, part.batch, std::move(targets), 0);
 }
 
+Result<MicroBatch> StudentAnswersTask::train_batch(uint64_t index) {
+  if (rollouts_.empty()) return data_->train_batch(index);
+  const auto first =
+      static_cast<size_t>(index % static_cast<uint64_t>(accumulate_)) * static_cast<size_t>(micro_batch_);
+  return batch_of(std::span(rollouts_).subspan(first, static_cast<size_t>(micro_batch_)));
+}
+
 uint64_t StudentAnswersTask::batches_per_epoch() const {
   const auto batch = static_cast<size_t>(micro_batch_);
   return (prompts_.train.size() + batch - 1) / batch;
 }
 
-Metrics StudentAnswersTask::step_metrics() const {
-  double tokens = 0, stopped = 0;
-  for (const Rollout& r : rollouts_) {
-    tokens += static_cast<double>(r.log_probabilities.size());
-    stopped += r.finish == Finish::kStop ? 1 : 0;
-  }
-  const auto n = static_cast<double>(std::max<size_t>(1, rollouts_.size()));
-  return {{"sampled", static_cast<double>(rollouts_.size())},
-          {"length", tokens / n},
-          {"truncated", rollouts_.empty() ? 0 : 1 - stopped / n}};
+uint64_t StudentAnswersTask::validation_batches() const {
+  if (data_) return data_->validation_batches();
+  const auto batch = static_cast<size_t>(micro_batch_);
+  return (std::min(prompts_.validation.size(), kValidationPrompts) + batch - 1) / batch;
 }
+
+Result<MicroBatch> StudentAnswersTask::validation_batch(uint64_t index) {
+  if (data_) return data_->validation_batch(index);
+  const auto batch = static_cast<size_t>(micro_batch_), at = static_cast<size_t>(index) * batch;
+  if (at >= held_out_.size()) return MicroBatch{};
+  MicroBatch out = batch_of(std::span(held_out_).subspan(at, std::min(batch, held_out_.size() - at)));
+  out.weight = 0;  // the student's loss on its own answers says nothing about the teacher
+  return out;
+}
+
+Result<Metrics> StudentAnswersTask::metrics(Device& device) {
+  if (data_) return data_->metrics(device);
+  held_out_.clear();
+  if (prompts_.validation.empty()) return Metrics{};
+  std::vector<std::vector<int64_t>> ids;
+  for (size_t i = 0; i < std::min(prompts_.validation.size(), kValidationPrompts); ++i) {
+    MAKAR_TRY(PolicyPrompt p, prompts_.validation.read(i));
+    ids.push_back(std::move(p.ids));
+  }
+  MAKAR_TRY(held_out_, roll_out(student_, device, ids, rollout_options(o_, kValidationDraw)));
+  return answer_metrics(held_out_);
+}
+
+Metrics StudentAnswersTask::step_metrics() const { return answer_metrics(rollouts_); }
 
 }  // namespace makar

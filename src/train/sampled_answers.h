@@ -35,7 +35,8 @@ Result<ConversationStores> sample_conversations(const AnswerSampling& sampling, 
                                                 Json& identity);
 
 // Batches of answers that the trained model samples before each step. `share` of the steps
-// sample, the others use `data`; the seed determines which.
+// sample, the others use `data`; the seed determines which. Validation is that of `data`; without data, on
+// answers to the first held-out prompts, which metrics() samples with the same random numbers every time.
 class StudentAnswersTask : public Task {
  public:
   // `data` may be null if `share` is 1.
@@ -45,11 +46,14 @@ class StudentAnswersTask : public Task {
   Result<MicroBatch> train_batch(uint64_t index) override;
   uint64_t batches_per_epoch() const override;
   Metrics step_metrics() const override;
-  uint64_t validation_batches() const override { return data_ ? data_->validation_batches() : 0; }
-  Result<MicroBatch> validation_batch(uint64_t index) override { return data_->validation_batch(index); }
+  uint64_t validation_batches() const override;
+  Result<MicroBatch> validation_batch(uint64_t index) override;
+  Result<Metrics> metrics(Device& device) override;
+  std::string watched() const override { return data_ ? data_->watched() : "-teacher_kl"; }
 
  private:
   bool samples(uint64_t step) const;
+  MicroBatch batch_of(std::span<const Rollout> rollouts) const;
   Model& student_;
   PolicyPrompts prompts_;
   std::unique_ptr<Task> data_;
@@ -57,6 +61,7 @@ class StudentAnswersTask : public Task {
   int64_t micro_batch_, accumulate_;
   SampledAnswersOptions o_;
   std::vector<Rollout> rollouts_;  // of the current step; empty: it uses data
+  std::vector<Rollout> held_out_;  // of the current validation
 };
 
 }  // namespace makar

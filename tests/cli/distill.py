@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""makar distill through the program: students made of the teacher's layers and new ones, texts, conversations and sampled
-answers, resuming with the same bytes after a kill, and refused options.
+"""makar distill through the program: students made of the teacher's layers and new ones, encoders, texts, conversations and
+sampled answers, teachers in other formats and with other weights, resuming with the same bytes after a kill, refused options.
 
 usage: distill.py MAKAR
 """
 import json
 import pathlib
+import shutil
 import sys
 import tempfile
 
 from checks import check, failures
-from program import GOLDEN, good, kill_after, refused, steps
+from program import GOLDEN, good, kill_after, refused, run, steps
+from tensor_files import read_safetensors, write_safetensors
 
 
 def result(done):
@@ -60,12 +62,65 @@ def answers(folder, teacher, chats, common):
     sampled = json.loads((taught / "data/sampled/manifest.json").read_text())
     check(sampled["splits"]["train"]["shards"], f"the teacher's answers are stored: {sampled}")
     own = folder / "own"
-    good(*words, "--answers", "student", "--alpha", 1, "--max-steps", 3, "-o", own)
+    on_policy = [*words, "--answers", "student", "--alpha", 1, "--val-set-size", 0.2, "--json"]
+    start = result(good(*on_policy, "--max-steps", 1, "--learning-rate", 1e-9, "-o", folder / "own-start"))
+    got = result(good(*on_policy, "--max-steps", 25, "-o", own))
     check(all(s["metrics"]["sampled"] == 4 for s in steps(own)), f"the student samples every step: {steps(own)[0]}")
+    check(0 < got["teacher_kl"] < start["teacher_kl"] and 0 < got["teacher_agreement"] <= 1, f"answers to held-out prompts: {start} {got}")
+    check("loss" not in got and 0 < got["sampled"] <= 64 and 0 < got["length"] <= 8, f"validation on sampled answers: {got}")
     mixed = folder / "mixed"
     good(*words, "--answers", "student", "--student-share", 0.5, "--max-steps", 12, "-o", mixed)
     kinds = {s["metrics"]["sampled"] for s in steps(mixed)}
     check(kinds == {0, 4}, f"half of the steps use the data: {kinds}")
+
+
+def teacher_changes(folder, teacher, chats, common):
+    """The teacher is known by its files: with other weights it answers again, and a run does not resume."""
+    mine, out = folder / "changing", folder / "changed"
+    shutil.copytree(teacher, mine)
+    words = ["distill", "--student-layers", 2, "-d", chats, *common, "--answers", "teacher", "--max-completion-length", 8, "--max-steps", 2, "-o", out]
+    good(*words, "--teacher", mine)
+    key = out / "data/sampled/sampled.json"
+    first, answers_of = key.read_bytes(), lambda: [p.read_bytes() for p in sorted(key.parent.iterdir()) if p != key]
+    before = answers_of()
+    good(*words, "--teacher", teacher)  # the same weights in another folder
+    check(key.read_bytes() == first, "the same weights are the same teacher")
+    tensors = read_safetensors(mine / "model.safetensors")
+    dtype, shape, data = tensors["model.norm.weight"]
+    tensors["model.norm.weight"] = (dtype, shape, bytes(len(data)))  # all tokens have the same probability
+    write_safetensors(mine / "model.safetensors", tensors)
+    refused("the content of 'teacher' has changed", *words, "--teacher", mine)
+    check(key.read_bytes() != first and answers_of() != before, "another teacher answers again")
+
+
+def teacher_in_gguf(folder, teacher, text, common):
+    """A GGUF teacher of a student in a folder: the same tokens in two formats."""
+    gguf = folder / "teacher.gguf"
+    good("convert", teacher, gguf)
+    good("distill", "--teacher", gguf, "--student", folder / "layers", "-d", text, *common, "--max-steps", 2, "-o", folder / "from-gguf")
+    other_text, other = folder / "other.jsonl", folder / "other"
+    other_text.write_text("".join(json.dumps({"text": f"Zwölf Boxkämpfer jagen {i} Viktor quer über den großen Sylter Deich."}) + "\n" for i in range(60)))
+    good("pretrain", "-d", other_text, "--model-type", "llama", "--layers", 1, "--width", 16, "--heads", 2, "--vocab-size", 300, "--max-steps", 1, "-q", "-o", other)
+    config = json.loads((other / "config.json").read_text())
+    done = run("distill", "--teacher", teacher, "--student", other, "-d", text, *common, "--max-steps", 1, "-o", folder / "no")
+    check(done.returncode in (1, 2) and "has a different tokenizer" in done.stderr, f"{config['vocab_size']}: {done.stderr}")
+
+
+def encoder(folder, text):
+    """TinyBERT: an encoder with half the width and half the layers learns masked tokens, hidden states and attention."""
+    teacher, out, config = folder / "bert", folder / "tiny-bert", folder / "tiny-bert.json"
+    common = ["-d", text, "--sequence-len", 64, "--seed", 3, "-q"]
+    good("pretrain", "--model-type", "bert", "--layers", 2, "--width", 32, "--heads", 4, "--vocab-size", 400, "--max-steps", 20, "--learning-rate", 3e-3, *common,
+         "-o", teacher)
+    shape = json.loads((teacher / "config.json").read_text())
+    shape.update(hidden_size=16, num_hidden_layers=1, intermediate_size=64)
+    config.write_text(json.dumps(shape))
+    done = good("distill", "--teacher", teacher, "--student-config", config, *common, "--micro-batch-size", 4, "--max-steps", 40, "--learning-rate", 5e-3, "--alpha", 1,
+                "--hidden-weight", 1, "--attention-weight", 1, "--json", "-o", out)
+    for key in ("teacher", "hidden", "attention"):
+        values = [s["metrics"][key] for s in steps(out)]
+        check(sum(values[-5:]) < 0.8 * sum(values[:5]), f"{key} of an encoder falls: {values}")
+    check(result(done).get("teacher_kl", 9) < 1, f"validation of an encoder: {result(done)}")
 
 
 def packing(folder, teacher, common):
@@ -110,6 +165,9 @@ def refusals(folder, teacher, text, common):
     refused("has no effect", *words, *layers, "--sample-packing", "--answers", "student")
     refused("--bf16", *words, *layers, "--bf16")
     refused("a vocabulary of 400", *words, "--student", GOLDEN / "models/llama")
+    refused("no two of the compared layers have attention", *words, *layers, "--attention-weight", 1, "--layer-map", "0:0")
+    refused("tokens with the system prompt", *words[:4], folder / "short.jsonl", *words[5:], *layers, "--answers", "teacher", "--system-prompt", "Explain each step. " * 100,
+            "--max-completion-length", 8)
 
 
 def main():
@@ -124,6 +182,9 @@ def main():
         learns(folder, teacher, text, common)
         new_student(folder, teacher, text, common)
         answers(folder, teacher, chats, common)
+        teacher_changes(folder, teacher, chats, common)
+        teacher_in_gguf(folder, teacher, text, common)
+        encoder(folder, text)
         packing(folder, teacher, common)
         resumes(folder, teacher, chats, common)
         refusals(folder, teacher, text, common)

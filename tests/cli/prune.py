@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """makar prune through the program: zeros by every method, 2:4, smaller models that load, recovery training that keeps the
-zeros, 2:4 weights in a GGUF file, refused options.
+zeros, 2:4 weights in a GGUF file, families without attention, pruning in place, refused options.
 
 usage: prune.py MAKAR
 """
 import json
 import pathlib
+import shutil
 import struct
 import sys
 import tempfile
@@ -39,6 +40,43 @@ def check_q8_24(folder, base):
     refused("no matrix has 2 zeros in every 4", "quantize", base, folder / "no.gguf", "--type", "q8_24")
     refused("q8_24 needs to be zero", "quantize", folder / "24", folder / "no.gguf", "--type", "q8_24", "--gptq")
     refused("unknown type", "sft", "-m", base, "-d", folder / "text.jsonl", "--adapter", "qlora", "--quantize-base", "q8_24", "-o", folder / "no")
+
+
+def check_folders(folder, base, words):
+    """What a pruned folder has, pruning in place, and configs and models that are special."""
+    mine = folder / "mine"
+    shutil.copytree(base, mine)
+    (mine / "tokenizer.model").write_bytes(b"a vocabulary for other programs")
+    config = json.loads((mine / "config.json").read_text())
+    (mine / "config.json").write_text(json.dumps({**config, "dtype": None}))
+    half = folder / "half"
+    good("prune", mine, half, "--ffn", 64)
+    check(json.loads((half / "config.json").read_text())["dtype"] == "float32", "without a dtype in config.json, that of the weights")
+    for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model"):
+        check((half / name).is_file() and (half / name).read_bytes() == (mine / name).read_bytes(), f"{name} is copied")
+    got = json.loads(good("prune", mine, mine, "--ffn", 64, "--overwrite", *words).stdout or "{}")
+    check(got.get("bytes", 9) < 0.9 * got.get("bytes_before", 0), f"sizes in place: {got}")
+    check(got.get("kl_divergence", 0) > 0 and got.get("perplexity", 0) != got.get("perplexity_before", 0), f"the original is compared in place: {got}")
+
+    models = GOLDEN / "models"
+    good("prune", models / "lfm2", folder / "narrow", "--kv-heads", 1, "--ffn", 64)
+    config = json.loads((folder / "narrow/config.json").read_text())
+    check((config["num_key_value_heads"], config["intermediate_size"]) == (1, 64), f"{config}")
+    good("prune", models / "lfm2", folder / "shallow", "--layers", 2)
+    config = json.loads((folder / "shallow/config.json").read_text())
+    check(config["layer_types"] == ["conv", "conv"], f"{config}")
+    refused("none of the layers that are kept has attention", "prune", models / "lfm2", folder / "nothing", "--layers", 2, "--kv-heads", 1)
+    for name in ("mamba", "mamba2"):
+        good("prune", models / name, folder / name, "--layers", 1)
+        refused("has no attention", "prune", models / name, folder / "nothing", "--kv-heads", 1)
+        refused("has no feed-forward layers", "prune", models / name, folder / "nothing", "--ffn", 8)
+    refused("share their weights", "prune", models / "albert-mlm", folder / "nothing", "--kv-heads", 1)
+    encoder = folder / "encoder"
+    shutil.copytree(models / "roberta-mlm", encoder)
+    shutil.copy(base / "tokenizer.json", encoder)
+    refused("does not predict next tokens", "prune", encoder, folder / "nothing", "--method", "magnitude", "--report", folder / "plain.txt")
+    refused("the tokenizer gives id", "prune", encoder, folder / "nothing", "--calibrate", folder / "plain.txt")
+    check(not (folder / "nothing").exists(), "a refused command writes nothing")
 
 
 def main():
@@ -84,6 +122,7 @@ def main():
         check(matrices(folder / "kept") != matrices(folder / "24"), "the other weights are trained")
 
         check_q8_24(folder, base)
+        check_folders(folder, base, words)
         refused("needs a sample text", "prune", base, folder / "no")
         refused("did you mean 'wanda'", "prune", base, folder / "no", "--method", "wnda")
         refused("such as 2:4", "prune", base, folder / "no", "--pattern", "4:4", *words)

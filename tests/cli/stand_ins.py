@@ -161,7 +161,8 @@ class StandIns:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text)
         links = {**dict.fromkeys(CHATS, self.chat()), **dict.fromkeys(ENCODERS, self.encoder()), **dict.fromkeys(("adapters/poet", "adapters/clerk", "other"), self.adapter()),
-                 "model.gguf": self.gguf(), "original.gguf": self.gguf(), "recipes": ROOT / "recipes", "tasks": ROOT / "tasks", "tests": ROOT / "tests"}
+                 "model.gguf": self.gguf(), "original.gguf": self.gguf(), "recipes": ROOT / "recipes", "tasks": ROOT / "tasks", "tests": ROOT / "tests",
+                 "models/world.gguf": ROOT / "models/world.gguf"}
         if document == "compression":
             links.update(dict.fromkeys(("MODEL", "DIR"), self.deep()))
         if document == "lexical":

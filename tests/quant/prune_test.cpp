@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 
 #include "base/rng.h"
 #include "kernels/cpu_device.h"
+#include "nn/block_parts.h"
 #include "quant/choose_kept_parts.h"
 #include "quant/reduce.h"
 
@@ -158,7 +160,7 @@ TEST(Reduce, KeptLayersAreSpreadEvenly) {
 
 // Removed channels and heads give the same as zeros in their place.
 TEST(Reduce, RemovedPartsActLikeZeros) {
-  for (const char* name : {"llama", "qwen2"}) {
+  for (const char* name : {"llama", "qwen2", "lfm2"}) {
     const LoadedModel original = *load_model(kModels + name, {true});
     const StackSpec& s = original.model->spec().main();
     const AttentionSpec& a = s.first().attention;
@@ -176,6 +178,7 @@ TEST(Reduce, RemovedPartsActLikeZeros) {
           if (!std::count(keep.begin(), keep.end(), i % w.dim(1) / size)) w.f32()[i] = 0;
       };
       clear("ffn.down", reduction.channels[l], 1);
+      if (reduction.groups[l].empty()) continue;  // a convolution
       clear("attn.o", reduction.groups[l], a.heads / a.kv_heads * a.head_dim);
     }
     const Tensor expected = hidden_of(*original.model), actual = hidden_of(*small.model);
@@ -218,6 +221,129 @@ TEST(Reduce, TheLeastUsefulLayerIsRemoved) {
   options.layers = 2, options.ids = {3, 7, 4, 9, 20, 31, 2, 6};
   CpuDevice device(1);
   EXPECT_EQ(choose_kept_parts(model, options, device, "gemma")->layers, (std::vector<int64_t>{0, 2}));
+}
+
+// Whether a stack reads tokens; those that read images get no sample text.
+bool reads_tokens(const Model& model) { return !model.spec().main().embedding.patches; }
+
+std::vector<int64_t> sample_ids(int64_t count) {
+  std::vector<int64_t> out;
+  for (int64_t i = 0; i < count; ++i) out.push_back((i * 7 + i * i) % 90 + 5);
+  return out;
+}
+
+// Each structured option on every family, with and without a sample text: a smaller model that runs, or an
+// error that says why not. The text is longer than the positions of some of these models.
+TEST(Reduce, EveryFamilyIsReducedOrRefusedWithAReason) {
+  CpuDevice device(2);
+  std::map<std::string, std::string> refused;
+  int64_t reduced = 0;
+  for (const auto& folder : std::filesystem::directory_iterator(kModels)) {
+    const std::string name = folder.path().filename();
+    const auto probe = load_model(folder.path(), {true});
+    ASSERT_TRUE(probe.ok()) << name;
+    const StackSpec& s = probe->model->spec().main();
+    const BlockSpec* ffn = first_with_feed_forward(s);
+    const std::pair<const char*, StructuredPruningOptions> cases[] = {
+        {"layers", {std::max<int64_t>(1, s.layers() - 1), 0, 0, {}, 512}},
+        {"kv_heads", {0, 1, 0, {}, 512}},
+        {"ffn", {0, 0, ffn ? ffn->feed_forward.width / 2 : 8, {}, 512}}};
+    for (const auto& [what, options] : cases)
+      for (const bool with_text : {false, true}) {
+        if (with_text && !reads_tokens(*probe->model)) continue;
+        StructuredPruningOptions o = options;
+        if (with_text) o.ids = sample_ids(150);
+        const LoadedModel model = *load_model(folder.path(), {true});
+        const auto kept = choose_kept_parts(model, o, device, name);
+        const auto small = kept.ok() ? reduce_model(model, *kept, name) : Result<LoadedModel>(kept.error());
+        if (!small.ok()) {
+          EXPECT_GT(small.error().message.size(), 20u) << name << " " << what;
+          refused[name + " " + what] = small.error().message;
+          continue;
+        }
+        ++reduced;
+        EXPECT_LE(small->model->parameters().count(), model.model->parameters().count()) << name << what;
+        if (reads_tokens(*small->model)) hidden_of(*small->model);
+      }
+  }
+  EXPECT_GT(reduced, 250);
+  for (const char* works : {"lfm2 kv_heads", "lfm2 ffn", "lfm2 layers", "mamba layers", "mamba2 layers",
+                            "cohere2 layers", "smollm3 layers", "llama kv_heads", "mistral ffn"})
+    EXPECT_FALSE(refused.contains(works)) << refused[works];
+  for (const char* name : {"mamba", "mamba2"}) {
+    EXPECT_NE(refused[std::string(name) + " kv_heads"].find("has no attention"), std::string::npos);
+    EXPECT_NE(refused[std::string(name) + " ffn"].find("has no feed-forward"), std::string::npos);
+  }
+  EXPECT_NE(refused["albert-mlm kv_heads"].find("share their weights"), std::string::npos);
+  EXPECT_NE(refused["t5-tied-clean ffn"].find("two stacks"), std::string::npos);
+}
+
+// The model of a golden config with changes, and random weights.
+LoadedModel changed(const char* name, const Json& changes) {
+  Json config = Config::read(kModels + name)->json();
+  for (const auto& [key, value] : changes.items())
+    if (value.is_null())
+      config.erase(key);
+    else
+      config[key] = value;
+  LoadedModel out = *make_model(Config(config, name));
+  initialize(*out.model, 5);
+  return out;
+}
+
+// Patterns that follow from a period are written as lists: windows and positions stay with their layers.
+TEST(Reduce, ThePatternOfTheLayersThatRemainIsKept) {
+  const LoadedModel cohere = changed("cohere2", {{"layer_types", nullptr}});
+  const LoadedModel two = *reduce_model(cohere, {{2, 3}, {}, {}}, "cohere2");
+  const auto& b = two.model->spec().main().blocks;
+  EXPECT_EQ(b[0].attention.window, 6);
+  EXPECT_TRUE(b[0].attention.rope);
+  EXPECT_EQ(b[1].attention.window, 0);
+  EXPECT_FALSE(b[1].attention.rope);
+  EXPECT_EQ(two.model->spec().config["layer_types"], Json({"sliding_attention", "full_attention"}));
+
+  const LoadedModel smol = changed("smollm3", {{"no_rope_layers", nullptr}});
+  const LoadedModel last = *reduce_model(smol, {{2, 3}, {}, {}}, "smollm3");
+  EXPECT_EQ(last.model->spec().config["no_rope_layers"], Json({1, 0}));
+  EXPECT_FALSE(last.model->spec().main().blocks[1].attention.rope);
+
+  const LoadedModel neo = *reduce_model(*load_model(kModels + "gpt-neo", {true}), {{1}, {}, {}}, "gpt-neo");
+  EXPECT_EQ(neo.model->spec().config["attention_types"], Json::parse(R"([[["local"], 1]])"));
+  EXPECT_EQ(neo.model->spec().main().blocks[0].attention.window, 5);
+
+  const LoadedModel lfm2 = *reduce_model(*load_model(kModels + "lfm2", {true}), {{1, 2}, {}, {}}, "lfm2");
+  EXPECT_FALSE(lfm2.model->spec().main().blocks[0].mixer);
+  EXPECT_TRUE(lfm2.model->spec().main().blocks[1].mixer);
+
+  const LoadedModel deepseek =
+      *reduce_model(*load_model(kModels + "deepseek-v2", {true}), {{1}, {}, {}}, "deepseek-v2");
+  EXPECT_EQ(deepseek.model->spec().config["first_k_dense_replace"], 0);
+
+  // A list of two numbers that is not about the two layers.
+  const LoadedModel mamba2 = *reduce_model(*load_model(kModels + "mamba2", {true}), {{1}, {}, {}}, "mamba2");
+  EXPECT_EQ(mamba2.model->spec().config["time_step_limit"].size(), 2u);
+}
+
+TEST(Reduce, APatternThatAConfigCannotExpressIsRefused) {
+  const auto scales = reduce_model(*load_model(kModels + "gpt2-layer-scales", {true}), {{1}, {}, {}}, "gpt2");
+  ASSERT_FALSE(scales.ok());
+  EXPECT_NE(scales.error().message.find("layer 1 would have scores scaled by"), std::string::npos)
+      << scales.error().message;
+  const auto no_norm =
+      reduce_model(*load_model(kModels + "modernbert-mlm", {true}), {{1, 2}, {}, {}}, "modernbert");
+  ASSERT_FALSE(no_norm.ok());
+  EXPECT_NE(no_norm.error().message.find("norms"), std::string::npos) << no_norm.error().message;
+}
+
+// Mamba records the outputs of its layers only; its second layer changes nothing.
+TEST(Reduce, TheLeastUsefulLayerOfMambaIsRemoved) {
+  const LoadedModel model = changed("mamba", {{"num_hidden_layers", 4}});
+  const Tensor w = model.model->parameters().find("decoder.layers.1.mixer.out.weight")->value;
+  std::fill_n(w.f32(), w.count(), 0.0f);
+  StructuredPruningOptions options;
+  options.layers = 3, options.ids = sample_ids(20);
+  CpuDevice device(1);
+  EXPECT_EQ(choose_kept_parts(model, options, device, "mamba")->layers, (std::vector<int64_t>{0, 2, 3}));
 }
 
 }  // namespace

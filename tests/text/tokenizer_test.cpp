@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "text/read/read.h"
 #include "text/read/sentencepiece.h"
+#include "text/same_tokens.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -338,6 +339,32 @@ TEST(Tokenizer, BrokenFilesAreErrors) {
     EXPECT_FALSE(gguf_to_json(bytes, "x.gguf").ok());
   EXPECT_FALSE(vocab_merges_to_json("[]", "", "vocab.json").ok());
   EXPECT_FALSE(bert_vocab_to_json("", true, "vocab.txt").ok());
+}
+
+// What matters is which ids a text gets, not how the file says it.
+TEST(Tokenizer, SameTokensAreComparedByIdsAndEncodings) {
+  const auto message = [](const Json& a, const Json& b) {
+    const Status same =
+        check_same_tokens(*Tokenizer::from_json(a, "a"), *Tokenizer::from_json(b, "b"), "a", "b");
+    return same.ok() ? std::string() : same.error().text();
+  };
+  const Json base = byte_bpe();
+  EXPECT_EQ(message(base, base), "");
+  Json other_form = base;  // the same pipeline with defaults written out, and a longer vocabulary
+  other_form["truncation"] = nullptr, other_form["model"]["dropout"] = nullptr;
+  other_form["added_tokens"].push_back({{"id", 301}, {"content", "[PAD301]"}, {"special", true}});
+  EXPECT_NE(Tokenizer::from_json(base, "a")->to_json(), Tokenizer::from_json(other_form, "b")->to_json());
+  EXPECT_EQ(message(base, other_form), "");
+  EXPECT_EQ(message(other_form, base), "");
+  Json renamed = base;
+  renamed["added_tokens"][0]["content"] = "<|stop|>";
+  EXPECT_NE(message(base, renamed).find("id 300 is"), std::string::npos) << message(base, renamed);
+  Json fewer_merges = base;
+  fewer_merges["model"]["merges"] = Json::array({"a b", "ab c"});
+  EXPECT_NE(message(base, fewer_merges).find("has other ids"), std::string::npos);
+  Json prefixed = base;
+  prefixed["pre_tokenizer"]["add_prefix_space"] = true;
+  EXPECT_NE(message(base, prefixed).find("has other ids"), std::string::npos);
 }
 
 }  // namespace

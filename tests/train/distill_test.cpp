@@ -9,7 +9,9 @@
 #include "base/rng.h"
 #include "kernels/cpu_device.h"
 #include "ops/softmax.h"
+#include "scratch_folder.h"
 #include "train/causal.h"
+#include "train/denoise.h"
 #include "train/loop.h"
 #include "train/sampled_answers.h"
 
@@ -316,6 +318,112 @@ TEST(Distill, IncompatibleTeachersAreRejected) {
   EXPECT_FALSE(DistillTask::check(*p.student.model, *bert.model, o).ok());
   o.attention_weight = 1, o.layers = {{1, 1}};
   EXPECT_FALSE(DistillTask::check(*bloom.model, *bloom.model, o).ok());
+}
+
+// LFM2 has attention in its second layer only, Mamba none: queries and keys are those of the layers that have
+// attention, and a map without such layers is refused.
+TEST(Distill, OnlyLayersWithAttentionAreCompared) {
+  CpuDevice device(2);
+  const LoadedModel lfm2 = *load_model(kGolden + "/models/lfm2", {true}),
+                    mamba = *load_model(kGolden + "/models/mamba", {true});
+  LoadedModel other = *make_model(Config(lfm2.model->spec().config, "lfm2"));
+  initialize(*other.model, 9);
+  DistillOptions o;
+  o.alpha = 1, o.attention_weight = 1, o.layers = even_layers(3, 3);
+  const auto loss = [&](const Model& teacher) {
+    std::vector<uint32_t> ids;
+    for (uint32_t i = 0; i < 100; ++i) ids.push_back(i % 50 + 3);
+    DistillTask task(*lfm2.model, teacher,
+                     std::make_unique<CausalTask>(
+                         *lfm2.model, std::vector<TokenSource>{{"text", TokenStore::from_memory({ids})}},
+                         std::vector<TokenStore>{}, CausalOptions{16, 2, 1}),
+                     o);
+    LoopSettings settings;
+    const Loop loop{*lfm2.model, task, settings, device, {}, nullptr, {}};
+    return step_gradients(loop, 0)->metrics.at("attention");
+  };
+  ASSERT_TRUE(DistillTask::check(*lfm2.model, *other.model, o).ok());
+  EXPECT_NEAR(loss(*lfm2.model), 0, 1e-6);
+  EXPECT_GT(loss(*other.model), 1e-3);
+  o.layers = {{1, 1}, {3, 2}};  // convolutions of the student
+  EXPECT_FALSE(DistillTask::check(*lfm2.model, *other.model, o).ok());
+  o.layers = {{0, 0}};
+  EXPECT_FALSE(DistillTask::check(*lfm2.model, *other.model, o).ok());
+  o.layers = even_layers(2, 2);
+  const Status refused = DistillTask::check(*mamba.model, *mamba.model, o);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message.find("no two of the compared layers have attention"), std::string::npos);
+}
+
+// Mamba's records start with the output of the first layer; the embedding cannot be compared.
+TEST(Distill, HiddenStatesOfMambaAreThoseOfTheSameLayers) {
+  CpuDevice device(2);
+  const LoadedModel student = *load_model(kGolden + "/models/mamba", {true});
+  const LoadedModel teacher = *load_model(kGolden + "/models/mamba", {true});
+  // The second layer of the teacher adds nothing: its output is that of the first layer.
+  const Tensor w = teacher.model->parameters().find("decoder.layers.1.mixer.out.weight")->value;
+  std::fill_n(w.f32(), w.count(), 0.0f);
+  DistillOptions o;
+  o.hidden_weight = 1;
+  const auto hidden = [&](const LayerMap& layers) {
+    o.layers = layers;
+    std::vector<uint32_t> ids(100, 7);
+    DistillTask task(*student.model, *teacher.model,
+                     std::make_unique<CausalTask>(
+                         *student.model, std::vector<TokenSource>{{"text", TokenStore::from_memory({ids})}},
+                         std::vector<TokenStore>{}, CausalOptions{16, 2, 1}),
+                     o);
+    LoopSettings settings;
+    const Loop loop{*student.model, task, settings, device, {}, nullptr, {}};
+    return step_gradients(loop, 0)->metrics.at("hidden");
+  };
+  EXPECT_EQ(hidden({{1, 1}}), 0);
+  EXPECT_EQ(hidden({{0, 0}, {1, 1}}), 0);
+  EXPECT_GT(hidden({{2, 2}}), 1e-6);
+  o.layers = {{0, 0}};
+  EXPECT_FALSE(DistillTask::check(*student.model, *teacher.model, o).ok());
+}
+
+// TinyBERT (Jiao et al., 2019): masked tokens, hidden states through projections, and attention scores, of an
+// encoder with half the width and half the layers.
+TEST(Distill, AnEncoderLearnsHiddenStatesAndAttention) {
+  CpuDevice device(2);
+  ScratchFolder folder;
+  const LoadedModel teacher = *load_model(kGolden + "/models/roberta-mlm");
+  Json config = teacher.model->spec().config;
+  config["hidden_size"] = config["hidden_size"].get<int64_t>() / 2, config["num_hidden_layers"] = 1;
+  SpecialIds special;
+  special.cls = special.bos = 0, special.sep = special.eos = 2;
+  special.vocab = teacher.model->spec().vocab, special.mask = special.vocab - 1;
+  std::vector<uint32_t> ids;
+  for (uint32_t i = 0; i < 600; ++i) ids.push_back((i * 37 + i * i) % 100 + 5);
+  const TokenSource source{"text", TokenStore::from_memory({ids})};
+  DistillOptions o;
+  o.alpha = 1, o.hidden_weight = 1, o.attention_weight = 1;
+  o.layers = even_layers(1, teacher.model->spec().main().layers());
+  for (const AttentionLoss attention : {AttentionLoss::kSquare, AttentionLoss::kDivergence}) {
+    LoadedModel student = *make_model(Config(config, "student"));
+    initialize(*student.model, 4);
+    o.attention = attention;
+    ASSERT_TRUE(DistillTask::check(*student.model, *teacher.model, o).ok());
+    DistillTask task(*student.model, *teacher.model,
+                     std::make_unique<DenoiseTask>(*student.model, std::vector<TokenSource>{source},
+                                                   std::vector<TokenStore>{source.store},
+                                                   CausalOptions{24, 4, 1}, special, NoiseKind::kMasked),
+                     o);
+    LoopSettings settings;
+    settings.output_dir = folder / (attention == AttentionLoss::kSquare ? "square" : "divergence");
+    settings.learning_rate = 5e-3, settings.lr_scheduler = "constant", settings.max_steps = 60;
+    const Metrics before = *task.metrics(device);
+    std::vector<Metrics> steps;
+    LoopEvents events;
+    events.step = [&](const StepInfo& step) { steps.push_back(step.metrics); };
+    const auto done = run_loop({*student.model, task, settings, device, events, nullptr, Json::object()});
+    ASSERT_TRUE(done.ok()) << done.error().text();
+    for (const char* part : {"teacher", "hidden", "attention"})
+      EXPECT_LT(steps.back().at(part), 0.7 * steps.front().at(part)) << part;
+    EXPECT_LT(done->validation.at("teacher_kl"), before.at("teacher_kl"));
+  }
 }
 
 }  // namespace

@@ -65,6 +65,18 @@ Result<Json> read_folder(const std::string& path) {
 
 }  // namespace
 
+const std::vector<std::string>& tokenizer_file_names() {
+  static const std::vector<std::string> names = {
+      "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+      // vocabularies: SentencePiece, Marian's pair, WordPiece, BPE, tiktoken, fairseq
+      "tokenizer.model", "spiece.model", "spm.model", "sentencepiece.bpe.model", "source.spm", "target.spm",
+      "vocab.txt", "vocab.json", "encoder.json", "merges.txt", "vocab.bpe", "tiktoken.model", "qwen.tiktoken",
+      "bpe.codes", "dict.txt", "target_vocab.json", "normalizer.json",
+      // conversations and images
+      "chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json"};
+  return names;
+}
+
 Result<Json> read_tokenizer(const std::string& path) {
   if (is_folder(path)) return read_folder(path);
   if (path.ends_with(".json")) return read_json_file(path);

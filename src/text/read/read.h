@@ -2,6 +2,7 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 
@@ -10,6 +11,10 @@ namespace makar {
 // Chooses by name and first bytes: tokenizer.json, SentencePiece .model, .tiktoken, vocab.txt, vocab.json
 // with merges.txt, GGUF, or a folder with one of them.
 Result<Json> read_tokenizer(const std::string& path);
+
+// The names of all files beside a model's weights that belong to its tokenizer, chat template and image
+// processor, in the formats of makar and of other programs: what a copy of the model needs.
+const std::vector<std::string>& tokenizer_file_names();
 
 // A SentencePiece model (protocol buffer).
 Result<Json> sentencepiece_to_json(std::string_view bytes, const std::string& place);
