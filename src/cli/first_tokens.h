@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "models/spec.h"
 #include "text/tokenizer.h"
 
 namespace makar {
@@ -20,6 +21,17 @@ inline Result<std::vector<int64_t>> first_tokens(const std::string& tokenizer, c
   MAKAR_TRY(const Encoding encoding, t.encode(text, options));
   std::vector<int64_t> ids(encoding.ids.begin(), encoding.ids.end());
   if (static_cast<int64_t>(ids.size()) > max) ids.resize(static_cast<size_t>(max));
+  return ids;
+}
+
+// The same for a model with this description. The tokenizer may have ids beyond the model's vocabulary.
+inline Result<std::vector<int64_t>> first_tokens(const std::string& tokenizer, const std::string& path,
+                                                 int64_t max, const ModelSpec& spec) {
+  MAKAR_TRY(std::vector<int64_t> ids, first_tokens(tokenizer, path, max));
+  if (ids.size() < 2) return error_at(path, "has {} tokens; a text of some thousands is needed", ids.size());
+  for (const int64_t id : ids)
+    if (id >= spec.vocab)
+      return error_at(path, "the tokenizer gives id {}, the model has a vocabulary of {}", id, spec.vocab);
   return ids;
 }
 

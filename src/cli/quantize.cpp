@@ -1,6 +1,7 @@
 // makar quantize: writes a quantized model as a GGUF file and reports the quality loss.
 #include <fmt/format.h>
 
+#include <optional>
 #include <set>
 #include <tuple>
 
@@ -100,19 +101,28 @@ Status quantize(const QuantizeCommand& c, Outcome& out) {
   MAKAR_RETURN_IF_ERROR(Mix::find(c.type, model.fields, model.tensors));  // fail early on an unknown name
   for (const std::string& text : model.warnings) warn(text);
   const std::string tokenizer = c.tokenizer.empty() ? c.from : c.tokenizer;
+  // The texts are checked before the file is written.
+  std::optional<LoadedModel> original;
+  if (!c.calibration.empty() || !c.report.empty()) {
+    MAKAR_TRY(original, load_model(c.from));
+  }
+  std::vector<int64_t> report_ids;
+  if (!c.report.empty()) {
+    MAKAR_RETURN_IF_ERROR(check_comparable(original->model->spec()));
+    MAKAR_TRY(report_ids, first_tokens(tokenizer, c.report, c.report_tokens, original->model->spec()));
+  }
   Calibration calibration;
   if (!c.calibration.empty()) {
-    MAKAR_TRY(const auto ids, first_tokens(tokenizer, c.calibration, c.calibration_tokens));
-    MAKAR_TRY(const LoadedModel loaded, load_model(c.from));
-    MAKAR_TRY(calibration, calibrate(loaded, ids, device, {c.window, c.gptq}));
+    MAKAR_TRY(const auto ids,
+              first_tokens(tokenizer, c.calibration, c.calibration_tokens, original->model->spec()));
+    MAKAR_TRY(calibration, calibrate(*original, ids, device, {c.window, c.gptq}));
   }
   MAKAR_RETURN_IF_ERROR(write(c, model, pool, c.calibration.empty() ? nullptr : &calibration, out));
   if (c.report.empty()) return Done{};
-  MAKAR_TRY(const auto ids, first_tokens(tokenizer, c.report, c.report_tokens));
-  MAKAR_TRY(const LoadedModel before, load_model(c.from));
-  MAKAR_TRY(const LoadedModel after, load_model(c.to));
-  before.model->pack(device), after.model->pack(device);
-  MAKAR_TRY(out.divergence, compare_models(*before.model, *after.model, ids, c.window, device, pool));
+  MAKAR_TRY(const LoadedModel quantized, load_model(c.to));
+  original->model->pack(device), quantized.model->pack(device);
+  MAKAR_TRY(out.divergence,
+            compare_models(*original->model, *quantized.model, report_ids, c.window, device, pool));
   return Done{};
 }
 
