@@ -64,11 +64,12 @@ Status save(const PruneCommand& c, const LoadedModel& pruned, DType type) {
     if (p->value.defined()) p->value = p->value.host().to(type);
   MAKAR_RETURN_IF_ERROR(save_model(c.to, *pruned.model, *pruned.family));
   MAKAR_RETURN_IF_ERROR(copy_tokenizer_files(c.from, c.to));
-  if (const std::string path = c.from + "/generation_config.json"; is_file(path)) {
-    MAKAR_TRY(const std::string bytes, read_file(path, size_t{1} << 20));
-    MAKAR_RETURN_IF_ERROR(write_file(c.to + "/generation_config.json", bytes));
-  }
-  return Done{};
+  const std::string name = "/generation_config.json";
+  std::error_code ignored;
+  std::filesystem::remove(c.to + name, ignored);  // of a model that was there before
+  if (!is_file(c.from + name)) return Done{};
+  MAKAR_TRY(const std::string bytes, read_file(c.from + name, size_t{1} << 20));
+  return write_file(c.to + name, bytes);
 }
 
 Result<LoadedModel> apply_pruning(const PruneCommand& c, LoadedModel model, const std::vector<int64_t>& ids,
@@ -105,6 +106,9 @@ Status prune(const PruneCommand& c, PruneOutcome& out) {
         Error::Kind::kUnsupported, c.from,
         "pruning needs a folder with config.json and safetensors; makar convert writes one from a GGUF "
         "file");
+  std::error_code ignored;
+  if (std::filesystem::equivalent(c.from, c.to, ignored))
+    return error_at(c.to, "is the folder of the model; write to another one, so that nothing is lost");
   if (is_file(c.to + "/config.json") && !c.overwrite)
     return error_at(c.to, "holds a model; use another folder, or --overwrite to replace it");
   MAKAR_TRY(const ModelSource source, ModelSource::open(c.from));
@@ -121,7 +125,7 @@ Status prune(const PruneCommand& c, PruneOutcome& out) {
   }
   MAKAR_TRY(const DType type, file_type(source));
   MAKAR_TRY(LoadedModel model, load_model(source, {.trainable = true}));
-  std::optional<LoadedModel> before;  // loaded before writing: the output may replace it
+  std::optional<LoadedModel> before;
   if (!c.report.empty()) {
     MAKAR_TRY(before, load_model(source));
   }

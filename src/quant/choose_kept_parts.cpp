@@ -99,6 +99,7 @@ std::vector<double> direction_changes(const Model& model, const StructuredPrunin
     const std::vector<Tensor> states = states_between_layers(record, s);
     for (size_t l = 0; l < out.size(); ++l) out[l] += direction_change(states[l], states[l + 1]);
   }
+  out.back() = INFINITY;  // also where its output is known (Mamba)
   return out;
 }
 

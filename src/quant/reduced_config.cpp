@@ -11,8 +11,11 @@ namespace {
 constexpr const char* kLayerFields[] = {"num_hidden_layers", "n_layer", "n_layers", "num_layers"};
 constexpr const char* kHeadFields[] = {"num_attention_heads", "n_head", "n_heads", "num_heads"};
 constexpr const char* kGroupFields[] = {"num_key_value_heads", "num_kv_heads", "n_head_kv"};
-constexpr const char* kChannelFields[] = {"intermediate_size", "n_inner", "ffn_dim", "hidden_dim", "d_ff",
-                                          "ffn_hidden_size",   "d_inner"};
+constexpr const char* kChannelFields[] = {"intermediate_size", "n_inner", "ffn_dim",     "hidden_dim", "d_ff",
+                                          "ffn_hidden_size",   "d_inner", "block_ff_dim"};
+
+// Families whose classes in transformers compute the size of a head from the width, whatever head_dim says.
+constexpr const char* kHeadSizeFromWidth[] = {"stablelm"};
 
 // How many of the first layers are of another kind.
 constexpr const char* kFirstLayersFields[] = {"first_k_dense_replace", "max_window_layers"};
@@ -63,15 +66,19 @@ void write_attention_types(Json& config, const std::vector<BlockSpec>& blocks) {
 }
 
 // The kind of every layer, in the fields of newer configs: they express what a period of layers cannot.
-void write_layer_kinds(Json& config, const std::vector<BlockSpec>& blocks) {
+void write_layer_kinds(Json& config, const std::string& family, const std::vector<BlockSpec>& blocks) {
   Json types = Json::array(), rotated = Json::array();
   for (const BlockSpec& b : blocks) {
     types.push_back(b.mixer ? "conv" : b.attention.window > 0 ? "sliding_attention" : "full_attention");
     rotated.push_back(b.attention.rope ? 1 : 0);
   }
   config["layer_types"] = types;
-  if (config.contains("no_rope_layer_interval") || config.contains("no_rope_layers"))
-    config["no_rope_layers"] = rotated;
+  const auto is_set = [&](const char* key) { return config.contains(key) && !config[key].is_null(); };
+  if (family == "smollm3" || is_set("no_rope_layers")) config["no_rope_layers"] = rotated;
+  if (!is_set("decoder_sparse_step")) return;
+  config["decoder_sparse_step"] = 1, config["mlp_only_layers"] = Json::array();
+  for (size_t i = 0; i < blocks.size(); ++i)
+    if (blocks[i].feed_forward.experts == 0) config["mlp_only_layers"].push_back(i);
 }
 
 // The blocks of the reduced model.
@@ -100,10 +107,13 @@ Json reduced_config(const ModelSpec& spec, const Reduction& reduction, const std
     const AttentionSpec& a = first_with_attention(s)->attention;
     set_fields(config, kHeadFields, a.heads, groups * (a.heads / a.kv_heads));
     set_fields(config, kGroupFields, a.kv_heads, groups);
-    config["head_dim"] = a.head_dim;
+    if (std::find(std::begin(kHeadSizeFromWidth), std::end(kHeadSizeFromWidth), spec.family) ==
+        std::end(kHeadSizeFromWidth))
+      config["head_dim"] = a.head_dim;
   }
   if (const int64_t width = kept_count(reduction.channels); width > 0) {
-    if (config.value("block_auto_adjust_ff_dim", Json()) == Json(true)) {  // LFM2 rounds intermediate_size
+    // LFM2 computes its width from intermediate_size, unless this is false.
+    if (spec.family == "lfm2" && config.value("block_auto_adjust_ff_dim", Json(true)) != Json(false)) {
       config["block_auto_adjust_ff_dim"] = false;
       for (const char* field : {"intermediate_size", "block_ff_dim"})
         if (config.contains(field)) config[field] = width;
@@ -144,10 +154,16 @@ std::string feed_forward_difference(const FeedForwardSpec& a, const FeedForwardS
              : "another kind of feed-forward";
 }
 
+bool same(const std::optional<RecurrentSpec>& a, const std::optional<RecurrentSpec>& b) {
+  if (!a || !b) return a.has_value() == b.has_value();
+  return a->cell == b->cell && a->hidden == b->hidden && a->bidirectional == b->bidirectional &&
+         a->separate == b->separate && a->residual == b->residual && a->reads_source == b->reads_source;
+}
+
 // What block `a` has instead of block `b`; "" if they are the same.
 std::string difference(const BlockSpec& a, const BlockSpec& b) {
-  if (a.mixer.has_value() != b.mixer.has_value() || a.recurrent.has_value() != b.recurrent.has_value() ||
-      has_attention(a) != has_attention(b) ||
+  if (a.mixer.has_value() != b.mixer.has_value() || !same(a.recurrent, b.recurrent) ||
+      a.alignment.has_value() != b.alignment.has_value() || has_attention(a) != has_attention(b) ||
       (a.mixer && (a.mixer->kind != b.mixer->kind || a.mixer->inner != b.mixer->inner ||
                    a.mixer->states != b.mixer->states || a.mixer->heads != b.mixer->heads)))
     return "another kind of layer";
@@ -183,7 +199,7 @@ Result<LoadedModel> reduced_model(const ModelSpec& spec, const Reduction& reduct
   Json config = reduced_config(spec, reduction, blocks);
   std::string reason;
   for (const bool with_kinds : {false, true}) {
-    if (with_kinds) write_layer_kinds(config, blocks);
+    if (with_kinds) write_layer_kinds(config, spec.family, blocks);
     auto made = make_model(Config(config, place));
     const std::string found =
         made.ok() ? difference(made->model->spec().main(), spec.main().width, blocks) : made.error().message;

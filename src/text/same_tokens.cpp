@@ -56,9 +56,11 @@ std::optional<std::string> difference(const Tokenizer& a, const Tokenizer& b) {
     const std::string text = text_of_pieces(a, first, std::min(kPiecesAtOnce, size - first), added);
     if (auto found = difference(a, b, text, SpecialText::kPlain)) return found;
   }
-  for (const AddedToken& token : a.added_tokens())
-    if (token.id < size)
+  for (const Tokenizer* t : {&a, &b})
+    for (const AddedToken& token : t->added_tokens()) {
+      if (token.id >= size) continue;
       if (auto found = difference(a, b, token.content, SpecialText::kParse)) return found;
+    }
   return std::nullopt;
 }
 

@@ -12,12 +12,7 @@ namespace {
 Status write_tokenizer(const FinishedRun& run) {
   if (!run.tokenizer) return Done{};
   const std::string &from = run.tokenizer_folder, &to = run.settings.output_dir;
-  for (const std::string& name : tokenizer_file_names()) {  // remove the files of a replaced run
-    std::error_code code;
-    if (from.empty() || !std::filesystem::equivalent(from, to, code))
-      std::filesystem::remove(to + "/" + name, code);
-  }
-  if (!from.empty()) MAKAR_RETURN_IF_ERROR(copy_tokenizer_files(from, to));
+  MAKAR_RETURN_IF_ERROR(copy_tokenizer_files(from, to));
   if (!is_file(to + "/tokenizer.json"))
     MAKAR_RETURN_IF_ERROR(write_file(to + "/tokenizer.json", run.tokenizer->to_json().dump() + "\n"));
   if (!run.chat_template.empty())
@@ -85,9 +80,12 @@ Status write_card(const FinishedRun& run) {
 }  // namespace
 
 Status copy_tokenizer_files(const std::string& from, const std::string& to) {
+  std::error_code ignored;
+  if (!from.empty() && std::filesystem::equivalent(from, to, ignored)) return Done{};
   for (const std::string& name : tokenizer_file_names()) {
+    std::filesystem::remove(to + "/" + name, ignored);  // of a model that was there before
     const std::string source = from + "/" + name;
-    if (!is_file(source)) continue;
+    if (from.empty() || !is_file(source)) continue;
     MAKAR_TRY(const std::string bytes, read_file(source));
     MAKAR_RETURN_IF_ERROR(write_file(to + "/" + name, bytes));
   }

@@ -28,7 +28,7 @@ struct FinishedRun {
 
 Status finish_run(const FinishedRun& run);
 
-// Copies those tokenizer files that exist.
+// Copies the tokenizer files that `from` has, and removes others of `to`; `from` may be empty.
 Status copy_tokenizer_files(const std::string& from, const std::string& to);
 
 }  // namespace makar

@@ -7,18 +7,25 @@
 
 #include "base/file.h"
 #include "base/sha256.h"
+#include "formats/gguf.h"
+#include "formats/gguf_split.h"
 #include "text/hash.h"
+#include "text/read/read.h"
 
 namespace makar {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool counts(const fs::path& file) {
+// Whether a model's weights, configuration, tokenizer, template or end of text depend on a file of its
+// folder.
+bool counts(const fs::path& file, bool has_config) {
   const std::string extension = file.extension().string(), name = file.filename().string();
-  return extension == ".safetensors" || extension == ".gguf" || extension == ".bin" || extension == ".pt" ||
-         extension == ".pth" || extension == ".npz" || extension == ".jinja" || name == "config.json" ||
-         name == "adapter_config.json" || name == "tokenizer.json" || name == "tokenizer_config.json";
+  if (name == "config.json" || name == "adapter_config.json" || name == "generation_config.json") return true;
+  const auto& tokenizer = tokenizer_file_names();
+  if (std::find(tokenizer.begin(), tokenizer.end(), name) != tokenizer.end()) return true;
+  return extension == ".safetensors" || (extension == ".bin" && name.starts_with("pytorch_model")) ||
+         (extension == ".gguf" && !has_config);
 }
 
 // The hash of each part goes into a SHA-256, which alone would be slower than the disk.
@@ -35,18 +42,31 @@ Status add_file(const std::string& path, Sha256& sum) {
   return Done{};
 }
 
+// The files of the model that a single path names: a GGUF model may be split.
+Result<std::vector<std::string>> files_of(const std::string& path) {
+  std::vector<std::string> out = {path};
+  if (!path.ends_with(".gguf")) return out;
+  MAKAR_TRY(const auto map, MappedFile::open(path));
+  MAKAR_TRY(const Gguf::File file, Gguf::parse(map->bytes(), map, path));
+  MAKAR_TRY(const std::vector<std::string> others, gguf_split_paths(file->fields(), path));
+  out.insert(out.end(), others.begin(), others.end());
+  return out;
+}
+
 }  // namespace
 
 Result<std::string> model_identity(const std::string& path) {
   Sha256 sum;
   if (!is_folder(path)) {
-    MAKAR_RETURN_IF_ERROR(add_file(path, sum));
+    MAKAR_TRY(const std::vector<std::string> parts, files_of(path));
+    for (const std::string& part : parts) MAKAR_RETURN_IF_ERROR(add_file(part, sum));
     return sum.hex();
   }
+  const bool has_config = is_file(path + "/config.json");
   std::vector<fs::path> files;
   std::error_code failed;
   for (fs::directory_iterator it(path, failed), end; !failed && it != end; it.increment(failed))
-    if (counts(it->path()) && it->is_regular_file(failed)) files.push_back(it->path());
+    if (counts(it->path(), has_config) && it->is_regular_file(failed)) files.push_back(it->path());
   if (failed) return error_of(Error::Kind::kIo, path, "cannot be listed: {}", failed.message());
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {

@@ -8,8 +8,9 @@
 
 namespace makar {
 
-// `path`: a GGUF file or a folder; of a folder, the files with weights, the configuration, tokenizer and
-// chat template count. Reads all bytes, at about the speed of memory or disk.
+// `path`: a GGUF file (with the other parts of a split model) or a folder; of a folder, the files that are
+// read count: weights, configuration, tokenizer, chat template, generation_config.json. Reads all bytes, at
+// about the speed of memory or disk.
 Result<std::string> model_identity(const std::string& path);
 // Adds the hashes of models to identity["files"], by path; empty paths are left out.
 Status add_model_files(Json& identity, const std::vector<std::string>& paths);

@@ -187,6 +187,31 @@ TEST(Reduce, RemovedPartsActLikeZeros) {
   }
 }
 
+// A removed layer gives the same as one that adds nothing to the residual stream.
+TEST(Reduce, RemovedLayersActLikeLayersThatAddNothing) {
+  for (const char* name : {"llama", "gpt2", "qwen3", "lfm2", "mamba", "mamba2", "cohere2", "smollm3",
+                           "gpt-neox", "gpt-neo", "bloom-alibi", "gemma2", "phi3", "deepseek-v2"}) {
+    const LoadedModel original = *load_model(kModels + name, {true});
+    std::vector<int64_t> kept;
+    for (int64_t l = 1; l < original.model->spec().main().layers(); ++l) kept.push_back(l);
+    const auto small = reduce_model(original, {kept, {}, {}}, name);
+    ASSERT_TRUE(small.ok()) << name << ": " << small.error().message;
+    int64_t cleared = 0;
+    for (const char* last : {"attn.o", "ffn.down", "mixer.out"})
+      for (const char* part : {"weight", "bias"}) {
+        const Parameter* p =
+            original.model->parameters().find(fmt::format("decoder.layers.0.{}.{}", last, part));
+        if (!p) continue;
+        std::fill_n(p->value.f32(), p->value.count(), 0.0f);
+        ++cleared;
+      }
+    EXPECT_GT(cleared, 0) << name;
+    const Tensor expected = hidden_of(*original.model), actual = hidden_of(*small->model);
+    for (int64_t i = 0; i < expected.count(); ++i)
+      EXPECT_NEAR(actual.f32()[i], expected.f32()[i], 1e-5) << name;
+  }
+}
+
 TEST(Reduce, LayersOfManyFamiliesAreRemoved) {
   for (const char* name : {"llama", "gpt2", "qwen3", "gemma2-three-layers", "bloom-alibi", "opt-clean",
                            "roberta-mlm", "gpt-neox", "mixtral"}) {
@@ -232,6 +257,11 @@ std::vector<int64_t> sample_ids(int64_t count) {
   return out;
 }
 
+bool has_more_heads(const StackSpec& s) {
+  return std::any_of(s.blocks.begin(), s.blocks.end(),
+                     [](const BlockSpec& b) { return has_attention(b) && b.attention.kv_heads > 1; });
+}
+
 // Each structured option on every family, with and without a sample text: a smaller model that runs, or an
 // error that says why not. The text is longer than the positions of some of these models.
 TEST(Reduce, EveryFamilyIsReducedOrRefusedWithAReason) {
@@ -262,7 +292,10 @@ TEST(Reduce, EveryFamilyIsReducedOrRefusedWithAReason) {
           continue;
         }
         ++reduced;
-        EXPECT_LE(small->model->parameters().count(), model.model->parameters().count()) << name << what;
+        const bool smaller = small->model->parameters().count() < model.model->parameters().count();
+        EXPECT_EQ(smaller, kept->layers.size() < model.model->spec().main().blocks.size() || o.ffn > 0 ||
+                               has_more_heads(model.model->spec().main()))
+            << name << what;
         if (reads_tokens(*small->model)) hidden_of(*small->model);
       }
   }
@@ -324,7 +357,51 @@ TEST(Reduce, ThePatternOfTheLayersThatRemainIsKept) {
   EXPECT_EQ(mamba2.model->spec().config["time_step_limit"].size(), 2u);
 }
 
+// Configs whose defaults, or periods, are not those of the layers that remain.
+TEST(Reduce, PeriodsAndDefaultsBecomeListsOfTheLayers) {
+  const LoadedModel smol =
+      changed("smollm3", {{"no_rope_layers", nullptr}, {"no_rope_layer_interval", nullptr}});
+  const LoadedModel last = *reduce_model(smol, {{2, 3}, {}, {}}, "smollm3");
+  EXPECT_EQ(last.model->spec().config["no_rope_layers"], Json({1, 0}));
+
+  const LoadedModel qwen =
+      changed("qwen3-moe",
+              {{"decoder_sparse_step", 2}, {"mlp_only_layers", Json::array()}, {"num_hidden_layers", 4}});
+  const LoadedModel three = *reduce_model(qwen, {{1, 2, 3}, {}, {}}, "qwen3-moe");
+  EXPECT_EQ(three.model->spec().config["mlp_only_layers"], Json::array({1}));
+  EXPECT_GT(three.model->spec().main().blocks[0].feed_forward.experts, 0);
+
+  const LoadedModel lfm2 = changed("lfm2", {{"block_auto_adjust_ff_dim", nullptr}, {"block_multiple_of", 8}});
+  const int64_t width = lfm2.model->spec().main().blocks[0].feed_forward.width;
+  CpuDevice device(1);
+  const LoadedModel narrow =
+      *reduce_model(lfm2, *choose_kept_parts(lfm2, {0, 0, width / 2, {}, 32}, device, "lfm2"), "lfm2");
+  EXPECT_EQ(narrow.model->spec().main().blocks[0].feed_forward.width, width / 2);
+}
+
+// Only the first layer of ELMo has no skip connection: it must stay the first.
+TEST(Reduce, SkipConnectionsStayWithTheirLayers) {
+  const auto elmo = [](bool skips) {
+    LoadedModel out = *make_model(Config({{"architectures", {"ElmoForBidirectionalLM"}},
+                                          {"model_type", "elmo"},
+                                          {"vocab_size", 50},
+                                          {"hidden_size", 16},
+                                          {"num_hidden_layers", 3},
+                                          {"use_skip_connections", skips}},
+                                         "elmo"));
+    initialize(*out.model, 5);
+    return out;
+  };
+  EXPECT_TRUE(reduce_model(elmo(true), {{0, 2}, {}, {}}, "elmo").ok());
+  EXPECT_FALSE(reduce_model(elmo(true), {{1, 2}, {}, {}}, "elmo").ok());
+  EXPECT_TRUE(reduce_model(elmo(false), {{1, 2}, {}, {}}, "elmo").ok());
+}
+
+// StableLM in transformers computes the size of a head from the width.
 TEST(Reduce, APatternThatAConfigCannotExpressIsRefused) {
+  const LoadedModel stablelm = *load_model(kModels + "stablelm", {true});
+  const std::vector<std::vector<int64_t>> first(stablelm.model->spec().main().blocks.size(), {0});
+  EXPECT_FALSE(reduce_model(stablelm, {spread_layers(2, 2), first, {}}, "stablelm").ok());
   const auto scales = reduce_model(*load_model(kModels + "gpt2-layer-scales", {true}), {{1}, {}, {}}, "gpt2");
   ASSERT_FALSE(scales.ok());
   EXPECT_NE(scales.error().message.find("layer 1 would have scores scaled by"), std::string::npos)

@@ -356,6 +356,11 @@ TEST(Tokenizer, SameTokensAreComparedByIdsAndEncodings) {
   EXPECT_NE(Tokenizer::from_json(base, "a")->to_json(), Tokenizer::from_json(other_form, "b")->to_json());
   EXPECT_EQ(message(base, other_form), "");
   EXPECT_EQ(message(other_form, base), "");
+  Json piece = base, control = base;  // the same id: a piece in one file, a control token in the other
+  piece["model"]["vocab"]["<x>"] = 301;
+  control["added_tokens"].push_back({{"id", 301}, {"content", "<x>"}, {"special", true}});
+  EXPECT_NE(message(piece, control).find("has other ids"), std::string::npos) << message(piece, control);
+  EXPECT_NE(message(control, piece).find("has other ids"), std::string::npos) << message(control, piece);
   Json renamed = base;
   renamed["added_tokens"][0]["content"] = "<|stop|>";
   EXPECT_NE(message(base, renamed).find("id 300 is"), std::string::npos) << message(base, renamed);
