@@ -79,8 +79,9 @@ def check_folders(folder, base):
     shutil.copy(base / "tokenizer.json", encoder)
     refused("does not predict next tokens", "prune", encoder, folder / "nothing", "--method", "magnitude", "--report", folder / "plain.txt")
     refused("the tokenizer gives id", "prune", encoder, folder / "nothing", "--calibrate", folder / "plain.txt")
-    refused("does not predict next tokens", "quantize", encoder, folder / "nothing.gguf", "--type", "q8_0", "--report", folder / "plain.txt")
-    refused("the tokenizer gives id", "quantize", encoder, folder / "nothing.gguf", "--type", "q8_0", "--calibrate", folder / "plain.txt")
+    (folder / "empty.txt").write_text("")
+    for flag in ("--report", "--calibrate"):
+        refused("a text of some thousands is needed", "quantize", base, folder / "nothing.gguf", "--type", "q8_0", flag, folder / "empty.txt")
     check(not (folder / "nothing.gguf").exists(), "quantize refuses a text before it writes")
     check(not (folder / "nothing").exists(), "a refused command writes nothing")
 
