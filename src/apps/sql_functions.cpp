@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/lower_ascii.h"
 
 namespace makar {
 namespace {
@@ -16,6 +17,8 @@ constexpr int kMaxPatternBytes = 1000, kMaxWidthDigits = 4;
 constexpr const char* kNames[] = {"instr", "replace",    "trim",   "ltrim",
                                   "rtrim", "json_patch", "printf", "format"};
 constexpr int kFirstFormat = 6;  // printf and format take a format string
+constexpr const char* kDateNames[] = {"date", "time", "datetime", "julianday", "unixepoch", "strftime"};
+constexpr int kStrftime = 5;  // its time is the second argument
 
 }  // namespace
 
@@ -81,31 +84,29 @@ struct SqlFunctions {
       return fail(context, "LIKE or GLOB: the text is too long");
     call_builtin(context, kLike ? "like" : "glob", count, values);
   }
+
+  static void refuse(sqlite3_context* context, int, sqlite3_value**) {
+    fail(context, "random numbers and the current time are not allowed here");
+  }
+
+  // Whether SQLite reads a value as 'now', to its first zero byte.
+  static bool is_now(sqlite3_value* value) {
+    const int type = sqlite3_value_type(value);
+    if (type != SQLITE_TEXT && type != SQLITE_BLOB) return false;
+    const auto* bytes = static_cast<const char*>(sqlite3_value_blob(value));
+    const std::string_view text(bytes ? bytes : "", static_cast<size_t>(sqlite3_value_bytes(value)));
+    return lower_ascii(text.substr(0, text.find('\0'))) == "now";
+  }
+
+  // A function of date and time, which must be given a time other than 'now'.
+  template <int kName>
+  static void date(sqlite3_context* context, int count, sqlite3_value** values) {
+    bool now = count < (kName == kStrftime ? 2 : 1);
+    for (int i = 0; i < count; ++i) now = now || is_now(values[i]);
+    if (now) return refuse(context, count, values);
+    call_builtin(context, kDateNames[kName], count, values);
+  }
 };
-
-SqlWork::SqlWork() {
-  if (sqlite3_open_v2(":memory:", &builtins_, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr) ==
-      SQLITE_OK)
-    sqlite3_limit(builtins_, SQLITE_LIMIT_LENGTH, 4 << 20);
-}
-
-SqlWork::~SqlWork() {
-  for (const auto& [key, statement] : statements_) sqlite3_finalize(statement);
-  sqlite3_close_v2(builtins_);
-}
-
-void SqlWork::begin(double seconds) {
-  deadline_ =
-      std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
-  memory_at_begin_ = sqlite3_memory_used();
-  timed_out_ = out_of_memory_ = false;
-}
-
-bool SqlWork::exceeded() {
-  timed_out_ = timed_out_ || std::chrono::steady_clock::now() > deadline_;
-  out_of_memory_ = out_of_memory_ || sqlite3_memory_used() - memory_at_begin_ > kMaxMemoryBytes;
-  return timed_out_ || out_of_memory_;
-}
 
 sqlite3_stmt* SqlWork::builtin(const std::string& name, int arguments) {
   const auto [entry, added] = statements_.try_emplace({name, arguments}, nullptr);
@@ -118,23 +119,44 @@ sqlite3_stmt* SqlWork::builtin(const std::string& name, int arguments) {
   return entry->second;
 }
 
-void SqlWork::limit_functions(sqlite3* connection) {
+namespace {
+
+void define(sqlite3* connection, SqlWork* work, const char* name, int arguments,
+            void (*f)(sqlite3_context*, int, sqlite3_value**)) {
   constexpr int kFlags = SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS;
-  using Function = void (*)(sqlite3_context*, int, sqlite3_value**);
-  const auto define = [&](const char* name, int arguments, Function f) {
-    sqlite3_create_function_v2(connection, name, arguments, kFlags, this, f, nullptr, nullptr, nullptr);
+  sqlite3_create_function_v2(connection, name, arguments, kFlags, work, f, nullptr, nullptr, nullptr);
+}
+
+}  // namespace
+
+void SqlWork::limit_functions(sqlite3* connection) {
+  const auto replace = [&](const char* name, int arguments, auto f) {
+    define(connection, this, name, arguments, f);
   };
-  define("instr", 2, SqlFunctions::call<0>);
-  define("replace", 3, SqlFunctions::call<1>);
-  define("trim", 2, SqlFunctions::call<2>);
-  define("ltrim", 2, SqlFunctions::call<3>);
-  define("rtrim", 2, SqlFunctions::call<4>);
-  define("json_patch", 2, SqlFunctions::call<5>);
-  define("printf", -1, SqlFunctions::call<6>);
-  define("format", -1, SqlFunctions::call<7>);
-  define("like", 2, SqlFunctions::match<true>);
-  define("like", 3, SqlFunctions::match<true>);
-  define("glob", 2, SqlFunctions::match<false>);
+  replace("instr", 2, SqlFunctions::call<0>);
+  replace("replace", 3, SqlFunctions::call<1>);
+  replace("trim", 2, SqlFunctions::call<2>);
+  replace("ltrim", 2, SqlFunctions::call<3>);
+  replace("rtrim", 2, SqlFunctions::call<4>);
+  replace("json_patch", 2, SqlFunctions::call<5>);
+  replace("printf", -1, SqlFunctions::call<6>);
+  replace("format", -1, SqlFunctions::call<7>);
+  replace("like", 2, SqlFunctions::match<true>);
+  replace("like", 3, SqlFunctions::match<true>);
+  replace("glob", 2, SqlFunctions::match<false>);
+}
+
+void SqlWork::require_repeatable(sqlite3* connection) {
+  const auto replace = [&](int name, auto f) { define(connection, this, kDateNames[name], -1, f); };
+  replace(0, SqlFunctions::date<0>);
+  replace(1, SqlFunctions::date<1>);
+  replace(2, SqlFunctions::date<2>);
+  replace(3, SqlFunctions::date<3>);
+  replace(4, SqlFunctions::date<4>);
+  replace(kStrftime, SqlFunctions::date<kStrftime>);
+  // These may also be default values of columns, which no authorizer sees.
+  for (const char* name : {"random", "current_date", "current_time", "current_timestamp"})
+    define(connection, this, name, 0, SqlFunctions::refuse);
 }
 
 }  // namespace makar

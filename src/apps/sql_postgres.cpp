@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "apps/sql_reader.h"
+#include "base/lower_ascii.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "database/postgres.h"
@@ -32,6 +33,16 @@ Status check_role(const Postgres& connection) {
                   rows.empty() ? "" : quote(sql_text(rows[0][0])));
 }
 
+// A role may end and cancel the statements of its other sessions, such as those of another run. An identifier
+// with Unicode escapes could hide these names.
+Status check_names(const std::string& sql) {
+  const std::string lower = lower_ascii(sql);
+  for (const char* denied : {"pg_terminate_backend", "pg_cancel_backend", "u&\""})
+    if (lower.find(denied) != std::string::npos)
+      return error_at("SQL", "has {}, which is not allowed", denied);
+  return Done{};
+}
+
 Error in_sql(const Error& error) { return error_of(error.kind, "SQL", "{}", error.message); }
 
 // Ends a run: rolls back everything that it did, and drops locks and settings of the session.
@@ -54,6 +65,21 @@ Result<SqlReader> SqlReader::open_postgres(const std::string& address) {
 }
 
 Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const SqlLimits& limits) const {
+  auto out = run_postgres_once(statement, limits);
+  if (out.ok() || postgres_->is_ready()) return out;
+  // The connection is lost: by a restart of the server, for example, or by the statement itself.
+  const auto reconnect = [&]() -> Status {
+    MAKAR_RETURN_IF_ERROR(postgres_->reconnect());
+    return check_role(*postgres_);
+  };
+  MAKAR_RETURN_IF_ERROR(reconnect());
+  out = run_postgres_once(statement, limits);
+  if (out.ok() || postgres_->is_ready()) return out;
+  MAKAR_RETURN_IF_ERROR(reconnect());
+  return error_at("SQL", "ends the connection to the database");
+}
+
+Result<SqlResult> SqlReader::run_postgres_once(const std::string& statement, const SqlLimits& limits) const {
   std::string sql = statement;
   while (!sql.empty() && std::string_view(" \t\r\n;").find(sql.back()) != std::string_view::npos)
     sql.pop_back();
@@ -62,6 +88,7 @@ Result<SqlResult> SqlReader::run_postgres(const std::string& statement, const Sq
   if (sql.size() > kMaxQueryBytes)
     return error_of(Error::Kind::kLimit, "SQL", "has {} bytes; at most {} are read", sql.size(),
                     kMaxQueryBytes);
+  MAKAR_RETURN_IF_ERROR(check_names(sql));
   const auto deadline = std::chrono::steady_clock::now() +
                         std::chrono::microseconds(static_cast<int64_t>(limits.seconds * 1e6));
   const RunEnd end{*postgres_};

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <filesystem>
 
+#include "apps/sql_authorizer.h"
 #include "apps/sql_functions.h"
 #include "base/file.h"
-#include "base/lower_ascii.h"
 #include "base/quote.h"
 #include "base/utf8.h"
 #include "data/formats_table.h"
@@ -25,59 +25,21 @@ constexpr int kMaxStatementBytes = 64 << 10;
 constexpr size_t kMaxCsvBytes = size_t{1} << 28;
 constexpr int kMaxScriptBytes = 4 << 20;
 
-// Functions that read or write files, load code, or allocate memory of a size that the query sets.
-constexpr const char* kDeniedFunctions[] = {
-    "load_extension", "readfile", "writefile",  "edit",
-    "fts3_tokenizer", "zeroblob", "randomblob", "sqlite_compileoption_get"};
-
-int authorize(void*, int action, const char* first, const char* second, const char*, const char*) {
-  switch (action) {
-    case SQLITE_SELECT:
-    case SQLITE_READ:
-    case SQLITE_RECURSIVE:
-      return SQLITE_OK;
-    case SQLITE_FUNCTION:
-      for (const char* denied : kDeniedFunctions)
-        if (second && sqlite3_stricmp(second, denied) == 0) return SQLITE_DENY;
-      return SQLITE_OK;
-    default:
-      return SQLITE_DENY;
+// The limits of a statement, from its preparation to its end.
+struct Limited {
+  sqlite3* connection;
+  SqlWork& work;
+  Limited(sqlite3* c, SqlWork& w, const SqlLimits& limits) : connection(c), work(w) {
+    work.begin(limits.seconds);
+    const auto stop = [](void* running) -> int { return static_cast<SqlWork*>(running)->exceeded(); };
+    sqlite3_progress_handler(connection, kInstructionsPerCheck, stop, &work);
   }
-}
-
-// As authorize; also adds the columns that are read to the set of strings `seen`.
-int authorize_and_note(void* seen, int action, const char* first, const char* second, const char* third,
-                       const char* fourth) {
-  if (action == SQLITE_READ && first) {
-    const std::string name = std::string(first) + "." + (second ? second : "");
-    static_cast<std::set<std::string>*>(seen)->insert(lower_ascii(name));
+  ~Limited() {
+    sqlite3_progress_handler(connection, 0, nullptr, nullptr);
+    work.end();
   }
-  return authorize(nullptr, action, first, second, third, fourth);
-}
-
-// What a script may do besides: make and change tables, views and indices, as the output of .dump does.
-int authorize_script(void*, int action, const char* first, const char* second, const char* third,
-                     const char* fourth) {
-  switch (action) {
-    case SQLITE_CREATE_TABLE:
-    case SQLITE_CREATE_INDEX:
-    case SQLITE_CREATE_VIEW:
-    case SQLITE_DROP_TABLE:
-    case SQLITE_DROP_INDEX:
-    case SQLITE_DROP_VIEW:
-    case SQLITE_ALTER_TABLE:
-    case SQLITE_REINDEX:
-    case SQLITE_INSERT:
-    case SQLITE_UPDATE:
-    case SQLITE_DELETE:
-    case SQLITE_TRANSACTION:
-      return SQLITE_OK;
-    case SQLITE_PRAGMA:
-      return first && sqlite3_stricmp(first, "foreign_keys") == 0 ? SQLITE_OK : SQLITE_DENY;
-    default:
-      return authorize(nullptr, action, first, second, third, fourth);
-  }
-}
+  Limited(const Limited&) = delete;
+};
 
 struct Finalize {
   void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
@@ -142,7 +104,7 @@ void SqlReader::lock_down() const {
   sqlite3_limit(c, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
   sqlite3_limit(c, SQLITE_LIMIT_WORKER_THREADS, 0);
   work_->limit_functions(c);
-  sqlite3_set_authorizer(c, authorize, nullptr);
+  sqlite3_set_authorizer(c, authorize_query, nullptr);
 }
 
 Result<SqlReader> SqlReader::open(const std::string& path) {
@@ -218,13 +180,18 @@ Result<SqlReader> SqlReader::from_csv(const std::string& path, const std::string
   return out;
 }
 
-Result<SqlReader> SqlReader::from_script(const std::string& script) {
+Result<SqlReader> SqlReader::from_script(const std::string& script, bool repeatable) {
   sqlite3* raw = nullptr;
   sqlite3_open_v2(":memory:", &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
   SqlReader out(std::unique_ptr<sqlite3, Close>(raw), "schema");
   out.lock_down();
+  if (repeatable) out.require_repeatable();
   MAKAR_RETURN_IF_ERROR(out.execute_script(script));
   return out;
+}
+
+void SqlReader::require_repeatable() {
+  if (work_) work_->require_repeatable(connection_.get());
 }
 
 Status SqlReader::execute_script(const std::string& script) const {
@@ -238,12 +205,11 @@ Status SqlReader::execute_script(const std::string& script) const {
   sqlite3_limit(c, SQLITE_LIMIT_SQL_LENGTH, kMaxScriptBytes);
   sqlite3_set_authorizer(c, authorize_script, nullptr);
   const SqlLimits limits;
-  work_->begin(limits.seconds);
-  const auto stop = [](void* work) -> int { return static_cast<SqlWork*>(work)->exceeded(); };
-  sqlite3_progress_handler(c, kInstructionsPerCheck, stop, work_.get());
-  const int code = sqlite3_exec(c, script.c_str(), nullptr, nullptr, nullptr);
-  sqlite3_progress_handler(c, 0, nullptr, nullptr);
-  if (code != SQLITE_OK) return failure(limits).in(path_);
+  {
+    const Limited limited(c, *work_, limits);
+    if (sqlite3_exec(c, script.c_str(), nullptr, nullptr, nullptr) != SQLITE_OK)
+      return failure(limits).in(path_);
+  }
   if (sqlite3_get_autocommit(c) == 0) return error_at(path_, "leaves a transaction open; add COMMIT");
   sqlite3_set_authorizer(c, nullptr, nullptr);
   lock_down();
@@ -261,13 +227,7 @@ Error SqlReader::failure(const SqlLimits& limits) const {
 
 Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& limits) const {
   sqlite3* c = connection_.get();
-  work_->begin(limits.seconds);
-  const auto stop = [](void* work) -> int { return static_cast<SqlWork*>(work)->exceeded(); };
-  sqlite3_progress_handler(c, kInstructionsPerCheck, stop, work_.get());
-  struct Release {
-    sqlite3* connection;
-    ~Release() { sqlite3_progress_handler(connection, 0, nullptr, nullptr); }
-  } release{c};
+  const Limited limited(c, *work_, limits);
   const auto failed = [&] { return failure(limits); };
   if (sql.find('\0') != std::string::npos) return error_at("SQL", "has a zero byte");
   sqlite3_stmt* raw = nullptr;
@@ -308,6 +268,8 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
   }
 }
 
+bool SqlReader::is_connected() const { return !postgres_ || postgres_->is_ready(); }
+
 Result<SqlResult> SqlReader::run(const std::string& statement, const SqlLimits& limits) const {
   return postgres_ ? run_postgres(statement, limits) : execute(statement, limits);
 }
@@ -317,14 +279,17 @@ Result<std::set<std::string>> SqlReader::reads(const std::string& sql) const {
     return error_of(Error::Kind::kUnsupported, path_,
                     "PostgreSQL does not report which columns a statement reads");
   sqlite3* c = connection_.get();
+  const SqlLimits limits;
+  const Limited limited(c, *work_, limits);
   std::set<std::string> out;
   sqlite3_set_authorizer(c, authorize_and_note, &out);
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v2(
       c, sql.data(), static_cast<int>(std::min<size_t>(sql.size(), INT32_MAX)), &raw, nullptr);
   const Prepared statement(raw);
-  sqlite3_set_authorizer(c, authorize, nullptr);
-  if (code != SQLITE_OK || !raw) return error_at("SQL", "{}", quote(sqlite3_errmsg(c), 400));
+  sqlite3_set_authorizer(c, authorize_query, nullptr);
+  if (code != SQLITE_OK) return failure(limits);
+  if (!raw) return error_at("SQL", "is empty; expected one SELECT statement");
   return out;
 }
 

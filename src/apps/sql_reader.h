@@ -45,11 +45,16 @@ class SqlReader {
   // numbers.
   static Result<SqlReader> from_csv(const std::string& path, const std::string& table);
   // A SQLite database in memory, made by the statements of an untrusted script: tables, views, indices and
-  // rows. Its size, time and memory are limited.
-  static Result<SqlReader> from_script(const std::string& script);
+  // rows. Its size, time and memory are limited. `repeatable`: as require_repeatable(), for the script too.
+  static Result<SqlReader> from_script(const std::string& script, bool repeatable = false);
+  // From now on functions whose results differ from run to run (random, the current time) are errors. Has no
+  // effect in PostgreSQL.
+  void require_repeatable();
 
   // Tables and views with `rows` sample rows each.
   Result<std::vector<SqlTable>> tables(int64_t rows = 3) const;
+  // False after run() has lost the connection to a server and could not make a new one.
+  bool is_connected() const;
   // Runs one SELECT (or WITH ... SELECT, VALUES; EXPLAIN in SQLite). Errors are the database's, or the limit
   // that was reached.
   Result<SqlResult> run(const std::string& statement, const SqlLimits& limits = {}) const;
@@ -62,6 +67,7 @@ class SqlReader {
  private:
   static Result<SqlReader> open_postgres(const std::string& address);
   Result<SqlResult> run_postgres(const std::string& statement, const SqlLimits& limits) const;
+  Result<SqlResult> run_postgres_once(const std::string& statement, const SqlLimits& limits) const;
   Result<std::vector<SqlTable>> postgres_tables(int64_t rows) const;
   struct Close {
     void operator()(sqlite3* connection) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/sha256.h"
 #include "metrics/words.h"
 
 namespace makar {
@@ -16,12 +17,20 @@ std::string normalized_cell(const std::string& cell) {
   return fmt::format("{:.10g}", value == 0 ? 0.0 : value);
 }
 
-std::vector<std::vector<std::string>> normalized_rows(const SqlResult& result, bool in_order) {
-  auto out = result.rows;
-  for (auto& row : out)
-    for (std::string& cell : row) cell = normalized_cell(cell);
-  if (!in_order) std::sort(out.begin(), out.end());
-  return out;
+// The same for equal rows.
+std::string hash_of(const SqlResult& result, bool in_order) {
+  std::vector<std::string> rows;
+  for (const auto& row : result.rows) {
+    std::string& text = rows.emplace_back();
+    for (const std::string& cell : row) {
+      const std::string value = normalized_cell(cell);
+      text += fmt::format("{} {} ", value.size(), value);
+    }
+  }
+  if (!in_order) std::sort(rows.begin(), rows.end());
+  Sha256 sum;
+  for (const std::string& row : rows) sum.add(row + "\n");
+  return sum.hex();
 }
 
 // Whether the statement itself, not a query inside of it, has ORDER BY.
@@ -33,24 +42,41 @@ bool is_ordered(const std::string& sql) {
              std::count(text.begin() + static_cast<std::ptrdiff_t>(order), text.end(), '(');
 }
 
+bool is_expected(const SqlResult& actual, const ExpectedRows& expected) {
+  return !actual.truncated && actual.columns.size() == expected.columns &&
+         hash_of(actual, expected.in_order) == expected.hash;
+}
+
 }  // namespace
 
-bool same_rows(const SqlResult& a, const SqlResult& b, bool in_order) {
-  return a.columns.size() == b.columns.size() && a.truncated == b.truncated &&
-         normalized_rows(a, in_order) == normalized_rows(b, in_order);
+Result<ExpectedRows> expected_rows(const SqlReader& database, const std::string& reference,
+                                   const SqlLimits& limits) {
+  MAKAR_TRY(const SqlResult rows, database.run(reference, limits));
+  if (rows.truncated)
+    return error_of(Error::Kind::kLimit, "SQL",
+                    "returns more than {} rows, or rows of more than {} MiB; add LIMIT or an aggregate",
+                    limits.rows, limits.bytes >> 20);
+  const bool in_order = is_ordered(reference);
+  return ExpectedRows{rows.columns.size(), in_order, hash_of(rows, in_order)};
+}
+
+Result<bool> returns_rows(const SqlReader& database, const std::string& statement,
+                          const ExpectedRows& expected, const SqlLimits& limits) {
+  const auto actual = database.run(statement, limits);
+  if (!actual.ok() && !database.is_connected()) return actual.error();
+  return actual.ok() && is_expected(*actual, expected);
 }
 
 Result<SqlScore> score_sql(const SqlReader& database, const std::string& predicted,
                            const std::string& reference, const SqlLimits& limits) {
-  const auto expected = database.run(reference, limits);
+  const auto expected = expected_rows(database, reference, limits);
   if (!expected.ok()) return expected.error().in("reference");
-  const auto expected_reads = database.reads(reference);
   SqlScore out;
   const auto actual = database.run(predicted, limits);
   out.runs = actual.ok();
   if (!actual.ok()) return out;
-  out.execution = same_rows(*actual, *expected, is_ordered(reference));
-  const auto reads = database.reads(predicted);
+  out.execution = is_expected(*actual, *expected);
+  const auto expected_reads = database.reads(reference), reads = database.reads(predicted);
   out.schema = expected_reads.ok() && reads.ok() && *reads == *expected_reads;
   return out;
 }

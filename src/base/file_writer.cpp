@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <filesystem>
 
@@ -13,30 +14,67 @@
 namespace makar {
 namespace {
 
+namespace fs = std::filesystem;
+
 // Makes the rename itself durable. Some file systems cannot sync a folder; the file is in place even then.
 void sync_folder_of(const std::string& path) {
-  const auto parent = std::filesystem::path(path).parent_path().string();
+  const auto parent = fs::path(path).parent_path().string();
   const int fd = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECTORY);
   if (fd < 0) return;
   ::fsync(fd);
   ::close(fd);
 }
 
+// What a path leads to, through links; the file need not exist yet.
+struct Target {
+  std::string path;
+  int descriptor = -1;              // of this process: /dev/stdout is a link to /proc/self/fd/1
+  bool of_another_process = false;  // the descriptor of another process
+};
+
+Result<Target> target_of(const std::string& path) {
+  constexpr int kMaxLinks = 40;  // as in Linux
+  fs::path at = path;
+  std::error_code failed;
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    const fs::path parent = at.has_parent_path() ? at.parent_path() : fs::path(".");
+    const std::string folder = fs::canonical(parent, failed).string(), name = at.filename().string();
+    if (folder.starts_with("/proc/") && folder.ends_with("/fd")) {
+      Target out{at.string()};
+      if (folder == fs::canonical("/proc/self/fd", failed) ||
+          folder == fs::canonical("/proc/thread-self/fd", failed))
+        std::from_chars(name.data(), name.data() + name.size(), out.descriptor);
+      out.of_another_process = out.descriptor < 0;
+      return out;
+    }
+    if (!fs::is_symlink(at, failed)) return Target{at.string()};
+    const fs::path next = fs::read_symlink(at, failed);
+    if (failed) return error_of(Error::Kind::kIo, path, "cannot read the link: {}", failed.message());
+    at = parent / next;
+  }
+  return error_at(path, "leads through more than {} links; are they a loop?", kMaxLinks);
+}
+
 }  // namespace
 
 Result<FileWriter> FileWriter::open(const std::string& path) {
-  namespace fs = std::filesystem;
+  MAKAR_TRY(Target target, target_of(path));
+  if (target.descriptor >= 0) {
+    const int fd = ::fcntl(target.descriptor, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return io_error(path, "open");
+    return FileWriter(path, path, fd);
+  }
   std::error_code failed;
-  const fs::file_status status = fs::status(path, failed);
-  const bool is_device = fs::is_character_file(status) || fs::is_block_file(status) || fs::is_fifo(status);
-  std::string target = path;
-  if (fs::is_symlink(path, failed))
-    if (const fs::path linked = fs::weakly_canonical(path, failed); !failed) target = linked.string();
-  const std::string name = is_device ? target : target + ".tmp";
-  const int fd =
-      ::open(name.c_str(), is_device ? O_WRONLY | O_CLOEXEC : O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (fd < 0) return io_error(name, is_device ? "open" : "create");
-  return FileWriter(std::move(target), name, fd);
+  const fs::file_status status = fs::status(target.path, failed);
+  const bool in_place = target.of_another_process || fs::is_character_file(status) ||
+                        fs::is_block_file(status) || fs::is_fifo(status);
+  const std::string name = in_place ? target.path : target.path + ".tmp";
+  int flags = O_WRONLY | O_CLOEXEC;
+  if (!in_place) flags |= O_CREAT | O_TRUNC;
+  if (target.of_another_process) flags |= O_APPEND;
+  const int fd = ::open(name.c_str(), flags, 0644);
+  if (fd < 0) return io_error(name, in_place ? "open" : "create");
+  return FileWriter(std::move(target.path), name, fd);
 }
 
 FileWriter::FileWriter(FileWriter&& other) noexcept

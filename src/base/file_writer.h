@@ -11,7 +11,9 @@
 namespace makar {
 
 // Until commit() succeeds a reader sees the old file; a writer destroyed before that removes its temporary
-// file. The target of a symbolic link is replaced, not the link. Devices and pipes are written to directly.
+// file. The target of a symbolic link is replaced or created, not the link. Devices, pipes and open
+// descriptors
+// (/dev/stdout, /dev/fd/3) are written to directly.
 class FileWriter {
  public:
   static Result<FileWriter> open(const std::string& path);

@@ -3,11 +3,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
+#include <set>
 
 #include "apps/sql_score.h"
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "base/sha256.h"
 #include "base/thread_pool.h"
 #include "base/trim.h"
 #include "data/schema.h"
@@ -62,40 +65,72 @@ Result<double> passes_tests(const std::string& language, const RewardInput& answ
   return outcome.passed ? 1.0 : 0.0;
 }
 
+// What a database is opened from: a path or an address, or a script that makes it.
+struct SqlSource {
+  bool is_script = false;
+  std::string text;
+  auto operator<=>(const SqlSource&) const = default;
+};
+
 // The databases of a term, opened on first use.
 class Databases {
  public:
   explicit Databases(std::string path) : path_(std::move(path)) {}
-  Result<const SqlReader*> of(const Json& record) {
-    if (!path_.empty()) return open("file " + path_, path_, SqlReader::open);
+  Result<SqlSource> source_of(const Json& record) const {
+    if (!path_.empty()) return SqlSource{false, path_};
     const Json *file = field(record, {"database"}), *schema = field(record, {"schema"});
     if (file && file->is_string()) {
       const auto& path = file->get_ref<const std::string&>();
       if (is_postgres_address(path))
         return error_at("reward",
                         "'database' of a record must be a SQLite file; name a server with sql=DATABASE");
-      return open("file " + path, path, SqlReader::open);
+      return SqlSource{false, path};
     }
-    if (schema && schema->is_string())
-      return open("script " + schema->get_ref<const std::string&>(), schema->get_ref<const std::string&>(),
-                  SqlReader::from_script);
+    if (schema && schema->is_string()) return SqlSource{true, schema->get<std::string>()};
     return error_at(
         "reward",
         "the record of a prompt has no 'database' (a SQLite file) or 'schema' (statements that make "
         "it); or name one for all records with sql=DATABASE");
   }
+  Result<const SqlReader*> open(const SqlSource& source) {
+    constexpr size_t kMaxOpen = 32;
+    if (const auto it = open_.find(source); it != open_.end()) return &it->second;
+    if (open_.size() >= kMaxOpen) open_.clear();
+    MAKAR_TRY(SqlReader reader,
+              source.is_script ? SqlReader::from_script(source.text, true) : SqlReader::open(source.text));
+    reader.require_repeatable();
+    if (!source.is_script) paths_.insert(source.text);
+    return &open_.emplace(source, std::move(reader)).first->second;
+  }
+  // The rows of a record's query, which is run once.
+  Result<ExpectedRows> expected(const SqlSource& source, const std::string& query) {
+    constexpr size_t kMaxReferences = size_t{1} << 18;
+    const std::string key =
+        (source.is_script ? "script " : "path ") + sha256_of(source.text) + sha256_of(query);
+    if (const auto it = expected_.find(key); it != expected_.end()) return it->second;
+    MAKAR_TRY(const SqlReader* database, open(source));
+    MAKAR_TRY(ExpectedRows rows, expected_rows(*database, query));
+    if (expected_.size() >= kMaxReferences) expected_.clear();
+    return expected_.emplace(key, std::move(rows)).first->second;
+  }
+  // The SQLite files opened so far, with their write-ahead logs.
+  std::vector<std::string> files() const {
+    std::vector<std::string> out;
+    for (const std::string& path : paths_) {
+      if (is_postgres_address(path)) continue;
+      out.push_back(path);
+      std::error_code failed;
+      const std::string log = path + "-wal";
+      if (std::filesystem::file_size(log, failed) > 0 && !failed) out.push_back(log);
+    }
+    return out;
+  }
 
  private:
-  Result<const SqlReader*> open(const std::string& key, const std::string& argument,
-                                Result<SqlReader> (*make)(const std::string&)) {
-    constexpr size_t kMaxOpen = 32;
-    if (const auto it = open_.find(key); it != open_.end()) return &it->second;
-    if (open_.size() >= kMaxOpen) open_.clear();
-    MAKAR_TRY(SqlReader reader, make(argument));
-    return &open_.emplace(key, std::move(reader)).first->second;
-  }
   std::string path_;
-  std::map<std::string, SqlReader> open_;
+  std::map<SqlSource, SqlReader> open_;
+  std::map<std::string, ExpectedRows> expected_;
+  std::set<std::string> paths_;  // opened so far
 };
 
 Result<std::string> reference_query(const Json& record) {
@@ -103,6 +138,21 @@ Result<std::string> reference_query(const Json& record) {
   if (!query || !query->is_string() || trimmed(query->get_ref<const std::string&>()).empty())
     return error_at("reward", "the record of a prompt has no 'sql', the query whose rows are expected");
   return query->get<std::string>();
+}
+
+Result<double> returns_expected_rows(Databases& databases, const RewardInput& answer) {
+  MAKAR_TRY(const std::string reference, reference_query(answer.record));
+  MAKAR_TRY(const SqlSource source, databases.source_of(answer.record));
+  MAKAR_TRY(const ExpectedRows expected, databases.expected(source, reference));
+  MAKAR_TRY(const SqlReader* database, databases.open(source));
+  MAKAR_TRY(const bool correct, returns_rows(*database, code_block(answer.text), expected));
+  return correct ? 1.0 : 0.0;
+}
+
+// The last turn of a prompt, for messages.
+std::string prompt_place(const Json& prompt) {
+  const Json content = prompt.is_array() && !prompt.empty() ? prompt.back().value("content", Json()) : Json();
+  return "the prompt " + quote(content.is_string() ? content.get<std::string>() : dump(content));
 }
 
 }  // namespace
@@ -138,27 +188,31 @@ Result<RewardTerm> tests_reward(const RewardTermSpec& spec) {
 }
 
 Result<RewardTerm> sql_reward(const RewardTermSpec& spec) {
+  // The words of --reward are stored in the run's folder.
+  if (is_postgres_address(spec.argument) && has_postgres_password(spec.argument))
+    return error_at("reward", "the address of {} has a password; set PGPASSWORD or use ~/.pgpass instead",
+                    postgres_address_without_password(spec.argument));
   const auto databases = std::make_shared<Databases>(spec.argument);
-  if (!spec.argument.empty()) MAKAR_RETURN_IF_ERROR(databases->of({}));
+  if (!spec.argument.empty()) MAKAR_RETURN_IF_ERROR(databases->open({false, spec.argument}));
   const auto score = [databases](std::span<const RewardInput> answers,
                                  Device&) -> Result<std::vector<double>> {
     std::vector<double> out;
     for (const RewardInput& answer : answers) {
-      MAKAR_TRY(const std::string reference, reference_query(answer.record));
-      MAKAR_TRY(const SqlReader* database, databases->of(answer.record));
-      MAKAR_TRY(const SqlScore score, score_sql(*database, code_block(answer.text), reference));
-      out.push_back(score.execution ? 1.0 : 0.0);
+      const auto reward = returns_expected_rows(*databases, answer);
+      if (!reward.ok()) return reward.error().in(prompt_place(answer.prompt)).in("reward");
+      out.push_back(*reward);
     }
     return out;
   };
-  return RewardTerm{spec.name, spec.weight, score, [databases](const Json& record) -> Status {
-                      MAKAR_TRY(const std::string reference, reference_query(record));
-                      MAKAR_TRY(const SqlReader* database, databases->of(record));
-                      const auto expected = database->run(reference);
-                      return expected.ok() ? Status(Done{})
-                                           : error_at("reward", "'sql' of a record does not run: {}",
-                                                      expected.error().message);
-                    }};
+  const auto check_record = [databases](const Json& record) -> Status {
+    MAKAR_TRY(const std::string reference, reference_query(record));
+    MAKAR_TRY(const SqlSource source, databases->source_of(record));
+    MAKAR_RETURN_IF_ERROR(databases->open(source));
+    const auto expected = databases->expected(source, reference);
+    if (expected.ok()) return Done{};
+    return error_at("reward", "'sql' of a record cannot be used: {}", expected.error().message);
+  };
+  return RewardTerm{spec.name, spec.weight, score, check_record, [databases] { return databases->files(); }};
 }
 
 }  // namespace makar

@@ -13,6 +13,8 @@ Result<RewardTerm> tests_reward(const RewardTermSpec& spec);
 
 // sql[=DATABASE]: 1 if the query of the answer returns the rows of the record's `sql` (or `query`), else 0.
 // The database is DATABASE, the record's `database` (a SQLite file) or one made by its `schema` (a script).
+// The record's query is run once. Random numbers and the current time are errors in SQLite. Errors: an
+// address with a password; a record's query that does not run or returns more rows than SqlLimits allow.
 Result<RewardTerm> sql_reward(const RewardTermSpec& spec);
 
 }  // namespace makar

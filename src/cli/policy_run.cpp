@@ -204,6 +204,8 @@ Result<std::unique_ptr<PolicyParts>> open_policy(PolicyRun& s, Device& device, T
   MAKAR_TRY(parts->prompts,
             open_policy_prompts(dataset_options(s.common), encoder, context - s.policy.max_new_tokens,
                                 parts->identity, {.rewards = parts->rewards}));
+  for (const RewardTerm& term : parts->rewards)
+    if (term.files) MAKAR_RETURN_IF_ERROR(add_model_files(parts->identity, term.files()));
   return parts;
 }
 

@@ -142,7 +142,9 @@ int print_scores(const SqlCommand& c, const SqlReader& database, const std::vect
              counted, share(execution), reads_schema ? fmt::format("{:.4f}", share(schema)) : "(SQLite only)",
              share(runs),
              broken_references
-                 ? fmt::format("{} references do not run and are not counted\n", broken_references)
+                 ? fmt::format(
+                       "{} references do not run, or return more than --max-rows; they are not counted\n",
+                       broken_references)
                  : ""))
              ? 0
              : 1;

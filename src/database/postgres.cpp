@@ -19,6 +19,7 @@ bool is_postgres_address(const std::string& path) {
 #ifndef MAKAR_POSTGRES
 
 std::string postgres_address_without_password(const std::string&) { return "postgresql:"; }
+bool has_postgres_password(const std::string&) { return false; }
 
 void Postgres::Close::operator()(pg_conn*) const {}
 Result<Postgres> Postgres::open(const std::string&) {
@@ -29,6 +30,8 @@ Status Postgres::each(const std::string&, const SqlRow&, const std::function<voi
   return Done{};
 }
 Status Postgres::script(const std::string&) const { return Done{}; }
+bool Postgres::is_ready() const { return true; }
+Status Postgres::reconnect() const { return Done{}; }
 Status Postgres::begin() const { return Done{}; }
 Status Postgres::begin_reading() const { return Done{}; }
 Status Postgres::stream(const std::string&, std::chrono::steady_clock::time_point, std::vector<std::string>&,
@@ -150,6 +153,15 @@ std::string postgres_address_without_password(const std::string& address) {
   return printable_address(host.c_str(), port.c_str(), database.c_str());
 }
 
+bool has_postgres_password(const std::string& address) {
+  PQconninfoOption* const options = PQconninfoParse(address.c_str(), nullptr);
+  bool out = false;
+  for (const PQconninfoOption* o = options; o && o->keyword; ++o)
+    out = out || (std::string_view(o->keyword).ends_with("password") && o->val && *o->val);
+  PQconninfoFree(options);
+  return out;
+}
+
 void Postgres::Close::operator()(pg_conn* connection) const { PQfinish(connection); }
 
 Error Postgres::error(const pg_result* result) const {
@@ -221,6 +233,18 @@ Status Postgres::script(const std::string& sql) const {
   const ExecStatusType status = PQresultStatus(result.get());
   if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) return error(result.get());
   return Done{};
+}
+
+bool Postgres::is_ready() const {
+  return PQstatus(connection_.get()) == CONNECTION_OK &&
+         PQtransactionStatus(connection_.get()) == PQTRANS_IDLE;
+}
+
+Status Postgres::reconnect() const {
+  PQreset(connection_.get());
+  if (is_ready()) return Done{};
+  return error_of(Error::Kind::kIo, path(), "the connection is lost, and cannot be made again: {}",
+                  first_line(PQerrorMessage(connection_.get())));
 }
 
 Status Postgres::begin() const {

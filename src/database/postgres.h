@@ -15,6 +15,7 @@ namespace makar {
 bool is_postgres_address(const std::string& path);
 // The address for messages: host, port and database, without password and options.
 std::string postgres_address_without_password(const std::string& address);
+bool has_postgres_password(const std::string& address);
 
 class Postgres : public SqlConnection {
  public:
@@ -24,6 +25,10 @@ class Postgres : public SqlConnection {
   Status each(const std::string& sql, const SqlRow& values,
               const std::function<void(const SqlRow&)>& f) const override;
   Status script(const std::string& sql) const override;
+  // Whether the connection is there and waits for a statement, outside of a transaction.
+  bool is_ready() const;
+  // Connects again, with the same address, in a new session.
+  Status reconnect() const;
   // Takes an advisory lock: transactions that write run one at a time, so ids increase in commit order.
   Status begin() const override;
   Status begin_reading() const override;

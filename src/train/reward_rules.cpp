@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <sstream>
 
+#include "base/file.h"
 #include "base/nearest.h"
 #include "base/quote.h"
 #include "base/trim.h"
@@ -113,6 +116,22 @@ Result<AnswerRule> rule_of(const RewardTermSpec& spec) {
                   did_you_mean(spec.name, known));
 }
 
+// The program that a command starts, and its script (python3 score.py). Other files that it names may be
+// written by it.
+std::vector<std::string> program_files(const std::string& command) {
+  constexpr std::string_view kScripts[] = {".py", ".sh", ".js", ".mjs", ".pl", ".rb", ".lua", ".r", ".R"};
+  std::istringstream words(command);
+  std::string program, script;
+  words >> program >> script;
+  std::vector<std::string> out;
+  if (is_file(program)) out.push_back(program);
+  if (std::find(std::begin(kScripts), std::end(kScripts), std::filesystem::path(script).extension()) !=
+          std::end(kScripts) &&
+      is_file(script))
+    out.push_back(script);
+  return out;
+}
+
 }  // namespace
 
 std::string reward_term_forms() {
@@ -162,6 +181,7 @@ Result<RewardTermSpec> parse_reward_term(const std::string& text) {
 
 Result<RewardTerm> make_reward_term(const RewardTermSpec& spec) {
   MAKAR_TRY(const AnswerRule rule, rule_of(spec));
+  const std::string command = spec.name == "program" ? spec.argument : "";
   return RewardTerm{spec.name, spec.weight,
                     [rule](std::span<const RewardInput> answers, Device&) -> Result<std::vector<double>> {
                       std::vector<double> out;
@@ -171,7 +191,7 @@ Result<RewardTerm> make_reward_term(const RewardTermSpec& spec) {
                       }
                       return out;
                     },
-                    rule.check_record};
+                    rule.check_record, [command] { return program_files(command); }};
 }
 
 Status check_record(std::span<const RewardTerm> terms, const Json& record) {

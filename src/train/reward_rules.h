@@ -23,6 +23,9 @@ struct RewardTerm {
   double weight = 1;
   ScoreAnswers score;
   CheckRecord check_record = nullptr;  // whether a record has the fields that the term needs; null: none
+  // The files that the rewards depend on, after all records are checked; null: none. A run resumes only with
+  // the same files.
+  std::function<std::vector<std::string>()> files = nullptr;
 };
 // The first error of the terms about a record, before a run starts.
 Status check_record(std::span<const RewardTerm> terms, const Json& record);

@@ -128,6 +128,28 @@ TEST_F(PostgresSql, WorkIsLimited) {
   EXPECT_EQ(rows("SELECT 1"), (Rows{{"1"}}));  // the connection still works
 }
 
+// Ends the session `pid` with a statement whose text does not show it.
+std::string end_session(const std::string& pid) {
+  return "SELECT query_to_xml('SELECT pg_term' || 'inate_backend(" + pid + ")', true, true, '')";
+}
+
+TEST_F(PostgresSql, ALostConnectionIsMadeAgain) {
+  auto other = SqlReader::open(std::getenv("MAKAR_TEST_POSTGRES"));
+  ASSERT_TRUE(other.ok()) << other.error().text();
+  const auto pid = rows("SELECT pg_backend_pid()");
+  ASSERT_EQ(pid.size(), 1u);
+  EXPECT_TRUE(other->run(end_session(pid[0][0])).ok());
+  EXPECT_NE(rows("SELECT pg_backend_pid()"), pid);
+  // A statement that ends its own session fails; the next one runs.
+  const auto ended = reader->run(end_session("pg_backend_pid()"));
+  ASSERT_FALSE(ended.ok());
+  EXPECT_NE(ended.error().text().find("ends the connection"), std::string::npos) << ended.error().text();
+  EXPECT_TRUE(reader->is_connected());
+  EXPECT_EQ(rows("SELECT 1"), (Rows{{"1"}}));
+  for (const char* sql : {"SELECT pg_terminate_backend(1)", "SELECT PG_CANCEL_BACKEND(1)", "SELECT U&\"x\""})
+    EXPECT_NE(reader->run(sql).error().text().find("not allowed"), std::string::npos) << sql;
+}
+
 TEST_F(PostgresSql, TablesAndValuesAreRead) {
   const auto tables = reader->tables();
   ASSERT_TRUE(tables.ok()) << tables.error().text();

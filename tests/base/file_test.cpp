@@ -53,6 +53,48 @@ TEST(FileWriter, ALinkStaysAndItsTargetIsReplaced) {
   EXPECT_EQ(*read_file(target), "new");
 }
 
+TEST(FileWriter, ALinkToAMissingFileStaysAndTheFileIsMade) {
+  const ScratchFolder folder;
+  const std::string link = folder / "link";
+  std::filesystem::create_directory(folder / "far");
+  std::filesystem::create_symlink("near", link);
+  std::filesystem::create_symlink("far/target", folder / "near");
+  ASSERT_TRUE(write_file(link, "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(link) && std::filesystem::is_symlink(folder / "near"));
+  EXPECT_EQ(*read_file(folder / "far/target"), "new");
+  std::filesystem::create_symlink("missing/target", folder / "nowhere");
+  EXPECT_FALSE(write_file(folder / "nowhere", "new").ok());
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / "nowhere"));
+}
+
+TEST(FileWriter, ALoopOfLinksIsAnError) {
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("b", folder / "a");
+  std::filesystem::create_symlink("a", folder / "b");
+  const Status looped = write_file(folder / "a", "text");
+  ASSERT_FALSE(looped.ok());
+  EXPECT_NE(looped.error().text().find("links"), std::string::npos) << looped.error().text();
+}
+
+// The shell's `>> all` opens the file for appending; its old content must stay.
+TEST(FileWriter, AnOpenDescriptorIsWrittenToInPlace) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("all", "old");
+  const int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  ASSERT_GE(fd, 0);
+  std::string expected = "old";
+  std::filesystem::create_symlink("/dev/fd/" + std::to_string(fd), folder / "link");
+  for (const std::string& name : {"/dev/fd/" + std::to_string(fd), "/proc/self/fd/" + std::to_string(fd),
+                                  "/proc/thread-self/fd/" + std::to_string(fd), folder / "link"}) {
+    ASSERT_TRUE(write_file(name, "new").ok()) << name;
+    expected += "new";
+    EXPECT_EQ(*read_file(path), expected) << name;
+  }
+  EXPECT_FALSE(path_exists(path + ".tmp"));
+  ::close(fd);
+  EXPECT_FALSE(write_file("/dev/fd/" + std::to_string(fd), "new").ok());
+}
+
 TEST(FileWriter, DevicesAreWrittenTo) {
   EXPECT_TRUE(write_file("/dev/null", "text").ok());
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/null"));

@@ -124,6 +124,24 @@ def changed_files(folder, base, prompts, common, reward_model):
     refused(f"the files of {reward_model} have changed", *words, "-o", out)
     config.write_bytes(before)
     good(*words, "-o", out)
+    # Likewise for the databases of queries, and for the script of a program.
+    database, script = folder / "counts.db", folder / "score.py"
+    with sqlite3.connect(database) as connection:
+        connection.execute("CREATE TABLE t (a)")
+    connection.close()
+    script.write_text("print(1)\n")
+    records = folder / "counts.jsonl"
+    records.write_text("".join(json.dumps({"prompt": f"Count {i}.", "sql": "SELECT count(*) FROM t", "database": str(database)}) + "\n" for i in range(20)))
+    grpo = ["grpo", "-m", base, "--num-generations", 4, "--max-steps", 3, "--save-steps", 1, *common]
+    for file, words in ((database, ["-d", records, "--reward", "sql"]), (database, ["-d", records, "--reward", f"sql={database}"]),
+                        (script, ["-d", records, "--reward", f"program={sys.executable} {script}", "--allow-programs"])):
+        shutil.rmtree(out)
+        kill_after("checkpoint-1", [*grpo, *words], out)
+        before = file.read_bytes()
+        file.write_bytes(before + b"\n")
+        refused(f"the files of {file} have changed", *grpo, *words, "-o", out)
+        file.write_bytes(before)
+        good(*grpo, *words, "-o", out)
 
 
 def executed(folder, base, common):
@@ -171,10 +189,17 @@ def executed(folder, base, common):
     refused("no such database", *best, sql, "--reward", "sql=none.db", "-o", folder / "no")
     # What a record lacks is found before the run starts, with its line.
     for record, part in ((count, "no 'database'"), ({"prompt": "x", "database": str(database)}, "no 'sql'"), ({**count, "schema": "CREATE"}, "schema"),
-                         ({**total, "schema": "CREATE TABLE t (a)"}, "does not run"), ({**count, "database": "postgresql://localhost/x"}, "must be a SQLite file")):
+                         ({**total, "schema": "CREATE TABLE t (a)"}, "no such table: sales"), ({**count, "database": "postgresql://localhost/x"}, "must be a SQLite file")):
         write(sql, {**count, "schema": script}, record)
         refused("sql.jsonl:2", "grpo", "-m", learnt, "-d", sql, *common, "--reward", "sql", "-o", folder / "no")
         refused(part, *best, sql, "--reward", "sql", "-o", folder / "no")
+    numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1001) SELECT i FROM n"
+    for query, part in ((numbers, "more than 1000 rows"), ("SELECT random()", "random numbers"), ("SELECT date('now')", "current time")):
+        write(sql, {**count, "schema": script}, {**count, "schema": script, "sql": query})
+        refused("sql.jsonl:2: reward: 'sql' of a record cannot be used: ", *best, sql, "--reward", "sql", "-o", folder / "no")
+        refused(part, *best, sql, "--reward", "sql", "-o", folder / "no")
+    done = run(*best, sql, "--reward", "sql=postgresql://u:secret@127.0.0.1:1/x", "-o", folder / "no")
+    check(done.returncode == 1 and "secret" not in done.stderr and ("~/.pgpass" in done.stderr or "libpq" in done.stderr), f"an address with a password: {done.stderr}")
     if len(cases) == 2:
         write(tests, {"prompt": "x", "test": "assert True"}, {"prompt": "y"})
         refused("tests.jsonl:2: reward: the record of a prompt has no 'tests'", *best, tests, "--reward", "tests", allow, "-o", folder / "no")

@@ -173,7 +173,7 @@ def check_sql(server):
 
     before, address = dump(), server.address("reader", "shop")
     result = subprocess.run([TEST_APPS, "--gtest_filter=PostgresSql.*"], capture_output=True, text=True, env={**os.environ, "MAKAR_TEST_POSTGRES": address})
-    check(result.returncode == 0 and "[  PASSED  ] 4 tests" in result.stdout, f"test_apps: {result.stdout[-3000:]}")
+    check(result.returncode == 0 and "[  PASSED  ] 5 tests" in result.stdout, f"test_apps: {result.stdout[-3000:]}")
     check(dump() == before and not os.path.exists("/tmp/makar_hostile"), "the database is unchanged")
     result = good("sql", address, "--query", "SELECT b, a * 2 AS twice FROM t ORDER BY a", "--json")
     check(json.loads(result.stdout) == {"columns": ["b", "twice"], "rows": [["x", "2"], ["y", "4"]], "truncated": False}, f"a query: {result.stdout}")
