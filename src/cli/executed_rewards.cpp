@@ -163,7 +163,7 @@ Result<RewardTerm> tests_reward(const RewardTermSpec& spec) {
   if (std::find(known.begin(), known.end(), language) == known.end())
     return error_at("reward", "tests cannot run {}{}; expected one of: {}", quote(language),
                     did_you_mean(language, known), fmt::join(known, ", "));
-  MAKAR_RETURN_IF_ERROR(run_program(language, ""));  // whether the sandbox and the language are there
+  MAKAR_RETURN_IF_ERROR(check_language(language));
   const auto score = [language](std::span<const RewardInput> answers,
                                 Device&) -> Result<std::vector<double>> {
     // More would take too much memory: each program may use 2 GiB.

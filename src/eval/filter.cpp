@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/trim.h"
 #include "metrics/words.h"
 #include "text/unicode.h"
 
@@ -54,15 +55,39 @@ std::string most_frequent(const std::vector<std::string>& answers) {
   return answers[best];
 }
 
+size_t leading_spaces(std::string_view line) { return std::min(line.find_first_not_of(' '), line.size()); }
+
+// A line that begins or ends a block of code in Markdown: at most three spaces, three or more backticks, then
+// no more of them.
+struct Fence {
+  size_t indent, length;
+  std::string_view info;  // what follows the backticks
+};
+std::optional<Fence> fence_of(std::string_view line) {
+  const size_t indent = leading_spaces(line);
+  const size_t end = std::min(line.find_first_not_of('`', indent), line.size());
+  if (indent > 3 || end - indent < 3 || line.find('`', end) != line.npos) return std::nullopt;
+  return Fence{indent, end - indent, line.substr(end)};
+}
+
 }  // namespace
 
 std::string code_block(const std::string& text) {
-  const size_t fence = text.find("```");
-  if (fence == std::string::npos) return text;
-  const size_t line = text.find('\n', fence);
-  if (line == std::string::npos) return text;
-  const size_t end = text.find("```", line);
-  return text.substr(line + 1, end == std::string::npos ? std::string::npos : end - line - 1);
+  std::string code;
+  std::optional<Fence> opening;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;
+    const std::string_view line(text.data() + begin, end - begin);
+    begin = end;
+    const auto fence = fence_of(line);
+    if (!opening) {
+      opening = fence;
+      continue;
+    }
+    if (fence && fence->length >= opening->length && trimmed(fence->info).empty()) return code;
+    code += line.substr(std::min(opening->indent, leading_spaces(line)));
+  }
+  return opening ? code : text;
 }
 
 std::vector<std::string> filter_functions() {

@@ -19,7 +19,8 @@ struct AnswerFilter {
   std::vector<FilterStep> steps;
 };
 
-// The text inside the first ``` fence, or the whole text.
+// The inside of the first block of code between lines of backticks, by the rules of CommonMark, or the whole
+// text.
 std::string code_block(const std::string& text);
 std::vector<std::string> filter_functions();
 // Applies the steps in order to all answers to one question. take_first keeps the first answer, majority_vote

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/sha256.h"
+#include "eval/sandbox.h"
 #include "text/unicode.h"
 
 namespace makar {
@@ -26,6 +27,7 @@ class TaskRun {
       return error_of(
           Error::Kind::kUnsupported, out.name,
           "runs programs that the model writes, in a sandbox; allow it with --confirm-run-unsafe-code");
+    if (const Status runs = check_languages(); !runs.ok()) return runs.error().in(out.name);
     auto data = read_eval_data(task_, subtask.name, o_.data);
     if (!data.ok()) return data.error().in(out.name);
     out.documents = data->test.size();
@@ -55,6 +57,11 @@ class TaskRun {
   }
 
  private:
+  Status check_languages() const {
+    for (const MetricOptions& metric : task_.metrics)
+      if (!metric.program.empty()) MAKAR_RETURN_IF_ERROR(check_language(metric.language));
+    return Done{};
+  }
   Status run_batch(const EvalData& data, size_t begin, size_t end, TaskResult& out) {
     std::vector<Question> questions;
     std::vector<std::string> keys;

@@ -1,6 +1,7 @@
 // Runs a program that a model wrote. Linux only: Landlock (5.13 or newer) lets it read system libraries and
-// write in its own folder, a seccomp filter denies sockets, signals, new processes and tracing, limits bound
-// time, memory and file sizes.
+// write in its own folder, a seccomp filter denies sockets, signals, new processes, tracing and changes of
+// modes, owners, times and attributes of files; limits bound time, memory, threads (256), open files (32) and
+// file sizes.
 #pragma once
 #include <string>
 #include <vector>
@@ -10,9 +11,9 @@
 namespace makar {
 
 struct ProgramLimits {
-  double seconds = 10;                // wall time, and CPU time
-  int64_t memory = int64_t{2} << 30;  // bytes of address space; not for JavaScript, which reserves more
-  int64_t file = int64_t{64} << 20;   // bytes of one written file
+  double seconds = 10;                // wall time, and CPU time; to compile, at least 60
+  int64_t memory = int64_t{2} << 30;  // bytes of address space; of data for JavaScript
+  int64_t file = int64_t{16} << 20;   // bytes of one written file
   int64_t output = 0;                 // bytes of its output that are returned; 0: none
   int64_t disk = int64_t{512} << 20;  // bytes of all files in its folder; checked every tenth of a second
 };
@@ -24,9 +25,13 @@ struct ProgramOutcome {
 };
 
 std::vector<std::string> program_languages();  // python, javascript, cpp
-// Errors: kUnsupported without Landlock, kNotFound without the interpreter or compiler. What the program does
-// is an outcome, never an error.
+// Errors: kUnsupported without Landlock or seccomp, kNotFound without the interpreter or compiler, kIo if the
+// program's folder cannot be made or removed. What the program does is an outcome, never an error.
 Result<ProgramOutcome> run_program(const std::string& language, const std::string& source,
                                    const ProgramLimits& limits = {});
+
+// Runs the smallest program. Error: as of run_program, or kUnsupported with what the language printed, if the
+// program fails: then no program can pass.
+Status check_language(const std::string& language, const ProgramLimits& limits = {});
 
 }  // namespace makar

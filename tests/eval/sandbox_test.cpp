@@ -2,8 +2,11 @@
 #include "eval/sandbox.h"
 
 #include <gtest/gtest.h>
+#include <sys/personality.h>
+#include <sys/stat.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 
 #include "base/file.h"
@@ -19,6 +22,22 @@ class Sandbox : public testing::Test {
     if (!works.ok()) GTEST_SKIP() << works.error().text();
     ASSERT_TRUE(works->passed);
   }
+  // Neither passes nor reaches its time limit.
+  static bool is_stopped(const std::string& source, const std::string& language = "python") {
+    ProgramLimits limits;
+    limits.seconds = 60, limits.memory = 512 << 20;
+    const auto outcome = run_program(language, source, limits);
+    EXPECT_TRUE(outcome.ok()) << outcome.error().text();
+    return outcome.ok() && !outcome->passed && !outcome->timed_out;
+  }
+  static std::string printed(const std::string& language, const std::string& source) {
+    ProgramLimits limits;
+    limits.output = 10000;
+    const auto outcome = run_program(language, source, limits);
+    EXPECT_TRUE(outcome.ok() && outcome->passed) << (outcome.ok() ? outcome->output : outcome.error().text());
+    return outcome.ok() ? outcome->output : "";
+  }
+  static bool runs(const std::string& language) { return check_language(language).ok(); }
   static bool passes(const std::string& source, const std::string& language = "python", double seconds = 10) {
     ProgramLimits limits;
     limits.seconds = seconds;
@@ -96,15 +115,114 @@ with open('own', 'w') as f: f.write('x')
   EXPECT_TRUE(std::filesystem::exists(precious));
 }
 
+TEST_F(Sandbox, LeavesFilesOutsideAsTheyAre) {
+  const ScratchFolder folder;
+  const std::string precious = folder.write("precious", "text");
+  struct stat before = {}, after = {};
+  ASSERT_EQ(stat(precious.c_str(), &before), 0);
+  EXPECT_TRUE(passes("import ctypes, os\npath = '" + precious + R"('
+def denied(f, *arguments, **named):
+    try:
+        f(*arguments, **named)
+    except OSError:
+        return
+    raise SystemExit(1)
+denied(os.truncate, path, 0)
+denied(os.chmod, path, 0o777)
+denied(os.chown, path, 1, 1)
+denied(os.utime, path)
+denied(os.utime, path, follow_symlinks=False)
+denied(os.setxattr, path, 'user.x', b'1')
+denied(os.memfd_create, 'x')
+# No capabilities, even if root runs the test.
+header, data = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+assert ctypes.CDLL(None).capget(header, data) == 0 and not any(data)
+)"));
+  ASSERT_EQ(stat(precious.c_str(), &after), 0);
+  EXPECT_EQ(read_file(precious).value(), "text");
+  EXPECT_EQ(before.st_mode, after.st_mode);
+  EXPECT_EQ(before.st_uid, after.st_uid);
+  EXPECT_EQ(before.st_mtim.tv_nsec, after.st_mtim.tv_nsec);
+  EXPECT_EQ(before.st_ctim.tv_nsec, after.st_ctim.tv_nsec);
+}
+
+TEST_F(Sandbox, ThreadsAndOpenFilesAreLimited) {
+  EXPECT_TRUE(is_stopped(R"(
+import threading, time
+threading.stack_size(65536)
+for i in range(1000):
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+time.sleep(60)
+)"));
+  EXPECT_FALSE(passes("files = [open('f%d' % i, 'w') for i in range(40)]\n"));
+  EXPECT_TRUE(passes("files = [open('f%d' % i, 'w') for i in range(20)]\n"));
+}
+
+TEST_F(Sandbox, TheMemoryOfJavaScriptIsLimited) {
+  if (!runs("javascript")) GTEST_SKIP() << "no node";
+  EXPECT_TRUE(is_stopped("const a = []; for (;;) a.push(new Uint8Array(1 << 26).fill(1));", "javascript"));
+  EXPECT_TRUE(
+      is_stopped("const a = []; for (;;) a.push(new Uint8Array(new SharedArrayBuffer(1 << 26)).fill(1));",
+                 "javascript"));
+}
+
+TEST_F(Sandbox, DeepFoldersStopTheProgramAndAreRemoved) {
+  const ScratchFolder temporary;
+  const char* const old = std::getenv("TMPDIR");
+  const std::string kept = old ? old : "";
+  setenv("TMPDIR", temporary.path().c_str(), 1);
+  const std::string deep = R"(
+import os, time
+open('moved-0', 'w').close()
+os.mkdir('moved-1')
+for i in range(1500):
+    name = 'd' * 200
+    os.mkdir(name)
+    open(name + '/file', 'w').close()
+    os.symlink('/', name + '/link')
+    os.mkdir(name + '/unreadable', 0)
+    os.chdir(name)
+)";
+  EXPECT_TRUE(run_program("python", deep).ok());  // it may end before its folder is measured
+  EXPECT_TRUE(is_stopped(deep + "time.sleep(60)\n"));
+  EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
+  old ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
+}
+
+TEST_F(Sandbox, RunsAreReproducible) {
+  const std::string hashes = "print(hash('text'), {'a', 'b', 'c', 'd', 'e'})\n";
+  EXPECT_EQ(printed("python", hashes), printed("python", hashes));
+  // Not from the program's folder: modules, as with -P.
+  EXPECT_EQ(
+      printed("python", "import sys\nprint('' in sys.path, any('makar-program' in p for p in sys.path))"),
+      "False False\n");
+  const int before = personality(0xffffffff);
+  if (personality(static_cast<unsigned>(before) | ADDR_NO_RANDOMIZE) >= 0) {  // containers may refuse
+    personality(static_cast<unsigned>(before));
+    EXPECT_EQ(printed("python", "print(id(object()))"), printed("python", "print(id(object()))"));
+  }
+  if (!runs("javascript")) GTEST_SKIP() << "no node";
+  EXPECT_EQ(printed("javascript", "console.log(Math.random())"),
+            printed("javascript", "console.log(Math.random())"));
+}
+
+TEST_F(Sandbox, ALanguageThatCannotRunIsAnError) {
+  EXPECT_TRUE(check_language("python").ok());
+  ProgramLimits limits;
+  limits.memory = 8 << 20;
+  const Status refused = check_language("python", limits);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().kind, Error::Kind::kUnsupported);
+  EXPECT_NE(refused.error().message.find("python does not run here"), std::string::npos);
+}
+
 TEST_F(Sandbox, RunsJavaScriptAndCpp) {
-  if (const auto node = run_program("javascript", ""); node.ok()) {
+  if (runs("javascript")) {
     EXPECT_TRUE(passes("const assert = require('node:assert'); assert.deepEqual([1], [1]);", "javascript"));
     EXPECT_FALSE(passes("require('node:assert').deepEqual([1], [2]);", "javascript"));
     EXPECT_FALSE(passes("process.exit(0);", "javascript"));
   }
-  const auto compiled = run_program("cpp", "int main() { return 0; }");
-  if (!compiled.ok() || !compiled->compiled) GTEST_SKIP() << "no C++ compiler";
-  EXPECT_TRUE(compiled->passed);
+  if (!runs("cpp")) GTEST_SKIP() << "no C++ compiler";
   EXPECT_FALSE(passes("#include <cassert>\nint main() { assert(false); }", "cpp"));
   EXPECT_FALSE(run_program("cpp", "int main( {")->compiled);
 }

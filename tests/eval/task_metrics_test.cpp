@@ -177,6 +177,23 @@ filter_list:
             std::vector<std::string>{"x = 1\n"});
 }
 
+TEST(TaskMetrics, CodeBlocksBeginAndEndAtLines) {
+  EXPECT_EQ(code_block("x = 1"), "x = 1");
+  EXPECT_EQ(code_block(""), "");
+  EXPECT_EQ(code_block("```python\nx = 1\n```\n```\ny\n```"), "x = 1\n");
+  EXPECT_EQ(code_block("```\n```"), "");
+  EXPECT_EQ(code_block("Use ```x```:\n```python\nx = '```'\n```\nDone."), "x = '```'\n");
+  EXPECT_EQ(code_block("```x``` is code"), "```x``` is code");
+  EXPECT_EQ(code_block("Cut off:\n```python\nx = 1"), "x = 1");
+  EXPECT_EQ(code_block("```"), "");
+  EXPECT_EQ(code_block("    ```\nindented code"), "    ```\nindented code");
+  EXPECT_EQ(code_block("1. f:\n   ```py\n   if x:\n     y\n\n z\n   ```\n"), "if x:\n  y\n\nz\n");
+  EXPECT_EQ(code_block("   ```\n x\n "), "x\n");
+  EXPECT_EQ(code_block("````md\n```\nx\n```\n````\n"), "```\nx\n```\n");
+  EXPECT_EQ(code_block("```\nx\n``` not the end\n  ``` \ny"), "x\n``` not the end\n");
+  EXPECT_EQ(code_block("```c++\r\nx\r\n```\r\n"), "x\r\n");
+}
+
 TEST(TaskMetrics, PassAtKMatchesValuesByHand) {
   const EvalTask task = task_with("[{metric: pass@5, program: '{{ answer }}'}]",
                                   "repeats: 5\ngeneration_kwargs: {do_sample: true, temperature: 1}\n");
