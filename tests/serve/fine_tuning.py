@@ -4,6 +4,7 @@ names when they end, and deleted.
 
 usage: fine_tuning.py MAKAR
 """
+import http.client
 import json
 import pathlib
 import signal
@@ -154,10 +155,17 @@ def check_deletion(s, files, tuned):
         status, answer = delete_model(s, name)
         check(status == code and part in answer["error"]["message"], f"DELETE of {name}: {status} {answer}")
     job = next(j["id"] for j in get(s, "/v1/fine_tuning/jobs")[1]["data"] if j["fine_tuned_model"] == tuned)
+    link = http.client.HTTPConnection(s.host, s.port, timeout=120 * PATIENCE)
+    link.request("POST", "/v1/completions", json.dumps({"model": tuned, "prompt": "say", "max_tokens": 1500, "stream": True, "ignore_eos": True}))
+    stream = link.getresponse()
+    text = stream.read(1)
     for _ in range(2):  # may be repeated
         check(delete_model(s, tuned) == (200, {"id": tuned, "object": "model", "deleted": True}), "a model is deleted")
         check(tuned not in [m["id"] for m in get(s, "/v1/models")[1]["data"]] and chat(s, tuned)[0] == 404, "a deleted model is not served")
         check(not (pathlib.Path(files) / job / "run").exists(), "its files are deleted")
+    text += stream.read()
+    link.close()
+    check(stream.status == 200 and text.endswith(b"[DONE]\n\n") and b"error" not in text, f"a request in flight finishes: {text[-300:]}")
     check("deleted" in read_list(s, job, "events")[0]["message"] and read_job(s, job)["status"] == "succeeded", "its job stays")
 
 
@@ -185,7 +193,7 @@ def check_keys(makar, model, files):
 
 
 def check_limits(makar, model, files):
-    for flags, part in ((("--fine-tuning-memory", "64"), "memory"), (("--fine-tuning-time", "0.03"), "--fine-tuning-time")):
+    for flags, part in ((("--fine-tuning-memory", "64"), "--fine-tuning-memory allows 64 MiB"), (("--fine-tuning-time", "0.03"), "--fine-tuning-time")):
         with Server(makar, "--fine-tuning", "--fine-tuning-threads", "1", "--files", files, *flags, model=model) as s:
             file_id = upload(s, "".join(json.dumps({"messages": [{"role": "user", "content": "x" * 400}, {"role": "assistant", "content": "y" * 400}]}) + "\n"
                                         for _ in range(64)), purpose="fine-tune")[1]["id"]

@@ -3,11 +3,15 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <random>
+#include <set>
 #include <thread>
 
 #include "scratch_folder.h"
@@ -182,6 +186,45 @@ TEST_F(TuningRecordsTest, DeletionsOfAKilledServerAreCompleted) {
   EXPECT_TRUE(fs::exists(damaged + "/run/adapter")) << "a record that cannot be read";
   EXPECT_FALSE(records_->get(id)->has_model());
   EXPECT_TRUE(records_->get(other)->has_model());
+}
+
+// A process that creates, ends and deletes without pause is killed at random moments.
+TEST_F(TuningRecordsTest, KillsLeaveNoModelWithoutFilesAndNoFilesWithoutJob) {
+  limits_ = {.unfinished = 4, .stored = 6};
+  std::mt19937 random(1);
+  int models = 0, deleted = 0;
+  for (int kill = 0; kill < 40; ++kill) {
+    const pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      for (open();;) {
+        if (const auto job = try_create("x"); job.ok()) {
+          const std::string id = (*job)["id"].get<std::string>();
+          write(records_->folder(id).run() + "/adapter", "weights");
+          if (random() % 4 == 0) (void)records_->cancel("x", id);
+          records_->start(id), succeed(id);
+        }
+        for (const TuningRecord& record : records_->all())
+          if (record.has_model() && random() % 3 == 0) (void)delete_model("x", record.model());
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(random() % 40000));
+    ::kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    open();
+    for (const TuningRecord& record : records_->all()) {
+      const std::string run = records_->folder(record.id()).run();
+      models += record.has_model(), deleted += record.model_deleted;
+      EXPECT_TRUE(!record.has_model() || fs::exists(run + "/adapter")) << record.id();
+      EXPECT_TRUE(!record.model_deleted || !fs::exists(run)) << record.id();
+    }
+    for (const auto& entry : fs::directory_iterator(folder_))
+      EXPECT_TRUE(!entry.is_directory() || records_->get(entry.path().filename().string())) << entry.path();
+    for (const TuningRecord& record : records_->all())
+      if (!record.is_over()) records_->fail(record.id(), "");
+  }
+  EXPECT_GT(models, 0);
+  EXPECT_GT(deleted, 0);
 }
 
 TEST_F(TuningRecordsTest, AFailedCreationLeavesNothing) {

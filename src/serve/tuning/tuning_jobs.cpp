@@ -29,7 +29,7 @@ void TuningJobs::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-Status TuningJobs::publish(const TuningRecord& record) {
+Status TuningJobs::serve_model(const TuningRecord& record) {
   MAKAR_TRY(const TuningBase base, options_.base(record.job["model"].get<std::string>()));
   if (!record.base.hash.empty()) {
     MAKAR_TRY(const BaseIdentity now, identities_.of(base.path, record.base));
@@ -39,15 +39,21 @@ Status TuningJobs::publish(const TuningRecord& record) {
   return options_.publish(record.model(), base, records_.folder(record.id()).run());
 }
 
+Status TuningJobs::publish(const TuningRecord& record) {
+  const Status served = serve_model(record);
+  if (served.ok()) return Done{};
+  const Error error(
+      served.error().kind, "",
+      fmt::format("the fine-tuned model {} is not served: {}", record.model(), served.error().text()));
+  options_.log("makar: " + error.text());
+  return error;
+}
+
 void TuningJobs::publish_earlier() {
   for (const TuningRecord& record : records_.all()) {
     if (!record.has_model()) continue;
-    const Status published = publish(record);
-    if (published.ok()) continue;
-    const std::string text =
-        fmt::format("the fine-tuned model {} is not served: {}", record.model(), published.error().text());
-    records_.add_event(record.id(), tuning_event("warn", text));
-    options_.log("makar: " + text);
+    if (const Status published = publish(record); !published.ok())
+      records_.add_event(record.id(), tuning_event("warn", published.error().text()));
   }
 }
 

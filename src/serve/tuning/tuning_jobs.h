@@ -31,8 +31,9 @@ class TuningJobs {
   Status delete_model(const std::string& owner, const std::string& name);
 
  private:
-  // Serves the model of a job if its base is served and still the same.
+  // Serves the model of a job if its base is served and still the same; an error is logged too.
   Status publish(const TuningRecord& record);
+  Status serve_model(const TuningRecord& record);
   void publish_earlier();
   void run();
   void clean_earlier();

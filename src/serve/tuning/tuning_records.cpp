@@ -245,7 +245,7 @@ bool TuningRecords::succeed(const std::string& id, const std::string& model,
   (void)set_status(*record, "succeeded", {{"fine_tuned_model", model}},
                    tuning_event("info", "The job succeeded; new fine-tuned model: " + model));
   if (const Status published = publish(*record); !published.ok())
-    folder(id).add_event(tuning_event("error", published.error().text()));
+    folder(id).add_event(tuning_event("warn", published.error().text()));
   return true;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <optional>
 #include <thread>
 
 #include "base/quote.h"
@@ -115,11 +116,14 @@ RunOutcome TuningRun::outcome(int status) const {
   if (signal == SIGTERM || signal == SIGINT || (signal == 0 && WEXITSTATUS(status) == 0))
     return {RunEnd::kEndedEarly};
   if (signal != 0)
-    return {RunEnd::kFailed, fmt::format("signal {} ended the process; the machine or the limit of "
-                                         "--fine-tuning-memory may have too little memory for it",
+    return {RunEnd::kFailed, fmt::format("signal {} ended the process; the machine may have too little "
+                                         "memory for it",
                                          signal)};
-  const std::string message = folder_.last_output_line();
-  return {RunEnd::kFailed, message.empty() ? "the process ended without a message" : message};
+  std::string message = folder_.last_output_line();
+  if (message.empty()) message = "the process ended without a message";
+  if (message.ends_with("out of memory"))
+    message += fmt::format("; the server's --fine-tuning-memory allows {} MiB", options_.memory >> 20);
+  return {RunEnd::kFailed, message};
 }
 
 // Reads the new lines of the run's log. A resumed run replaces its log by one that ends at its checkpoint; it
