@@ -1,6 +1,8 @@
 #include "cli/serve_tuning.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 
 #include "base/cores.h"
 #include "base/quote.h"
@@ -10,7 +12,7 @@ namespace makar {
 namespace {
 
 constexpr double kDpoJobLearningRate = 1e-5, kSftJobLearningRate = 2e-4;
-constexpr const char* kSaveSteps = "20";  // also between validations
+constexpr int64_t kSaveSteps = 20;
 
 // The served model that a job names: one from the command line, without an adapter.
 Result<TuningBase> base_of(const ModelRegistry& registry, const std::string& name) {
@@ -20,6 +22,14 @@ Result<TuningBase> base_of(const ModelRegistry& registry, const std::string& nam
       return TuningBase{state.entry->name, state.entry->path};
   return error_of(Error::Kind::kNotFound, "model", "{} is not a generating model of this server",
                   quote(name));
+}
+
+// Steps between validations: a multiple of kSaveSteps, so that checkpoints have a validation loss, and at
+// least as many as train on the number of records that a validation reads.
+int64_t validation_steps(const std::string& validation, int64_t batch_size) {
+  std::ifstream in(validation, std::ios::binary);
+  const int64_t records = std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+  return kSaveSteps * (1 + records / (kSaveSteps * batch_size));
 }
 
 // Jobs are runs of this program: makar sft or makar dpo with an adapter.
@@ -41,14 +51,15 @@ std::vector<std::string> job_command(const Json& job, const TuningBase& base, co
   add("--micro-batch-size", settings["batch_size"].dump());
   add("--learning-rate", fmt::format("{}", rate));
   add("--seed", job["seed"].dump());
-  add("--save-steps", kSaveSteps);
+  add("--save-steps", std::to_string(kSaveSteps));
   add("-t", std::to_string(threads));
   if (pairs) add("--beta", settings["beta"].dump());
   if (files.validation.empty()) {
     add("--val-set-size", "0");
   } else {
     add("--val-datasets", files.validation);
-    add("--eval-steps", kSaveSteps);
+    add("--eval-steps",
+        std::to_string(validation_steps(files.validation, settings["batch_size"].get<int64_t>())));
   }
   return out;
 }

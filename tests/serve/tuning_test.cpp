@@ -454,6 +454,27 @@ TEST_F(TuningJobsTest, WaitsForTheProcessOfAKilledServer) {
   EXPECT_EQ(end(id), "succeeded");
 }
 
+TEST_F(TuningJobsTest, TheFilesOfACancelledJobAreDeletedByTheNextServer) {
+  script_ = "sleep 600";
+  start();
+  const std::string id = create();
+  EXPECT_TRUE(until([&] { return fs::exists(run_folder(id)); }));
+  stop();
+  {  // killed before it deleted the files of the job
+    TuningRecords records(scratch_.path() + "/files", {});
+    ASSERT_TRUE(records.cancel("", id).ok());
+  }
+  const std::string checkpoint = scratch_.path() + "/files/" + id + "/run/checkpoint-20/complete.json";
+  const int lock = ::open((scratch_.path() + "/files/" + id + "/run").c_str(), O_RDONLY | O_DIRECTORY);
+  ASSERT_EQ(::flock(lock, LOCK_EX), 0);
+  start();
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  write(checkpoint, "{}");  // the last act of its process
+  ::close(lock);
+  EXPECT_TRUE(until([&] { return !fs::exists(checkpoint); }));
+  EXPECT_EQ(jobs_->checkpoints("", id)->size(), 1u);
+}
+
 TEST_F(TuningJobsTest, AStoppedProcessContinues) {
   script_ = "if [ -e $RUN/stopped ]; then " + kFinish + "; else touch $RUN/stopped; kill -TERM $$; fi";
   start();

@@ -123,10 +123,14 @@ void TuningJobs::run() {
 
 // Deletes the files of ended jobs that a killed server left.
 void TuningJobs::clean_earlier() {
+  const auto end = std::chrono::steady_clock::now() + kRunLockTimeout;
   for (const TuningRecord& record : records_.all()) {
+    if (!record.is_over()) continue;
     const JobFolder folder = records_.folder(record.id());
-    if (record.is_over() && !folder.run_locked()) folder.clean(record.has_model());
+    while (folder.run_locked() && !stopping() && std::chrono::steady_clock::now() < end)
+      std::this_thread::sleep_for(kRunLockPoll);
     if (stopping()) return;
+    folder.clean(record.has_model());
   }
 }
 

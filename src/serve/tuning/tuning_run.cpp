@@ -17,8 +17,7 @@ namespace makar {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds kRunPoll{300}, kLockPoll{100};
-constexpr std::chrono::seconds kLockTimeout{60};  // for the checkpoint of an earlier server's process
+constexpr std::chrono::milliseconds kRunPoll{300}, kEndPoll{100};
 constexpr std::chrono::seconds kStopTimeout{20};  // for a checkpoint after SIGTERM
 constexpr std::chrono::seconds kSaveInterval{10};
 
@@ -34,9 +33,8 @@ TuningRun::TuningRun(TuningRecords& records, const TuningOptions& options, BaseI
       wait_(std::move(wait)) {}
 
 RunOutcome TuningRun::run() {
-  // The process of a server that was killed stores a checkpoint before it ends.
-  for (const auto end = Clock::now() + kLockTimeout; folder_.run_locked();) {
-    if (wait_(kLockPoll)) return {RunEnd::kStopped};
+  for (const auto end = Clock::now() + kRunLockTimeout; folder_.run_locked();) {
+    if (wait_(kRunLockPoll)) return {RunEnd::kStopped};
     if (Clock::now() > end)
       return {RunEnd::kFailed, "the process of an earlier server still runs in the folder of the job"};
   }
@@ -94,7 +92,7 @@ RunOutcome TuningRun::watch(int process) {
     }
     if (killed) {
       if (Clock::now() - *killed > kStopTimeout) kill(-process, SIGKILL);
-      std::this_thread::sleep_for(kLockPoll);
+      std::this_thread::sleep_for(kEndPoll);
       continue;
     }
     error_ = exceeded_limit();

@@ -9,6 +9,10 @@
 
 namespace makar {
 
+// How long to wait for the process of a killed server: it stores a checkpoint before it ends.
+constexpr std::chrono::seconds kRunLockTimeout{60};
+constexpr std::chrono::milliseconds kRunLockPoll{100};
+
 // kEndedEarly: the process was stopped by a signal from outside, and can continue. kStopped: by request.
 enum class RunEnd { kFinished, kFailed, kEndedEarly, kStopped };
 struct RunOutcome {
