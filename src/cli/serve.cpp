@@ -7,11 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/cores.h"
 #include "base/lost_pages.h"
-#include "base/quote.h"
 #include "cli/run.h"
 #include "cli/serve_models.h"
+#include "cli/serve_tuning.h"
 #include "lexical/toxicity.h"
 #include "serve/log_writer.h"
 #include "serve/service.h"
@@ -35,9 +34,7 @@ struct ServeCommand {
   bool log = false;
   std::string files;
   double max_file_size = 100;  // MB
-  bool fine_tuning = false;
-  int64_t tuning_threads = 0;    // 0: half of the cores
-  int64_t tuning_memory = 8192;  // MiB
+  ServeTuningOptions tuning;
 };
 
 void declare_serve(Options& options, ServeCommand& c) {
@@ -62,16 +59,12 @@ void declare_serve(Options& options, ServeCommand& c) {
               "folder",
               "FILE");
   options.add("--runs", &c.runs, "folder of training runs that the page shows", "FOLDER");
-  options.add(
-      "--fine-tuning", &c.fine_tuning,
-      "accept fine-tuning jobs (/v1/fine_tuning/jobs): adapters, trained one at a time while serving");
-  options.add("--fine-tuning-threads", &c.tuning_threads, "threads of a job; 0 for half of the cores", "N");
-  options.add("--fine-tuning-memory", &c.tuning_memory, "memory that a job may allocate, in MiB", "MIB");
   options.add("--results", &c.results, "folder of evaluation results that the page shows", "FOLDER");
   options.add("--agents", &c.agents, "folder of agent traces (makar agent --trace) that the page shows",
               "FOLDER");
   options.add("--ratings", &c.ratings,
               "folder of studies (NAME.jsonl) in which people rate answers on the page", "FOLDER");
+  c.tuning.declare(options);
   options.group("Output filter");
   options.add(
       "--output-filter", &c.filter,
@@ -133,8 +126,7 @@ Status check_command(const ServeCommand& c) {
   if (c.keys.empty() && c.key_file.empty() && !is_loopback(c.http.host))
     return error_at("--host", "{} is reachable from other machines; set --api-key, or use 127.0.0.1",
                     c.http.host);
-  MAKAR_RETURN_IF_ERROR(within("--fine-tuning-threads", c.tuning_threads, 0, 256));
-  MAKAR_RETURN_IF_ERROR(within("--fine-tuning-memory", c.tuning_memory, 64, int64_t{1} << 30));
+  MAKAR_RETURN_IF_ERROR(c.tuning.check());
   if (!(c.max_file_size > 0 && c.max_file_size <= 200))
     return error_at("--max-file-size", "must be above 0 and at most 200, got {}", c.max_file_size);
   if (!(c.threshold > 0 && c.threshold <= 1))
@@ -170,65 +162,6 @@ Result<std::unique_ptr<FileStore>> open_files(const ServeCommand& c, std::string
   if (store.ok() || !c.files.empty()) return store;
   reason = "the server stores no files: " + store.error().message;
   return std::unique_ptr<FileStore>();
-}
-
-// Jobs are runs of this program: makar sft or makar dpo with an adapter on one of the served models.
-TuningOptions tuning_options(const ServeCommand& c, ModelRegistry& registry) {
-  TuningOptions out;
-  if (!c.fine_tuning) return out;
-  out.memory = c.tuning_memory << 20;
-  const int64_t threads = c.tuning_threads > 0 ? c.tuning_threads : std::max(1, cores().threads / 2);
-  const auto base_of = [&registry](const Json& job) -> Result<std::string> {
-    const std::string name = job["model"].get<std::string>();
-    for (const ModelState& state : registry.list())
-      if ((name.empty() || state.entry->name == name) && state.entry->generates &&
-          state.entry->adapter_folder.empty())
-        return state.entry->path;
-    return error_of(Error::Kind::kNotFound, "model", "{} is not a generating model of this server",
-                    quote(name));
-  };
-  out.command = [base_of, threads](const Json& job,
-                                   const TuningFiles& files) -> Result<std::vector<std::string>> {
-    MAKAR_TRY(const std::string base, base_of(job));
-    const Json& settings = job["hyperparameters"];
-    const bool pairs = job["method"]["type"] == "dpo";
-    constexpr double kDpoJobLearningRate = 1e-5, kSftJobLearningRate = 2e-4;
-    const double rate = (pairs ? kDpoJobLearningRate : kSftJobLearningRate) *
-                        settings["learning_rate_multiplier"].get<double>();
-    std::vector<std::string> words = {"/proc/self/exe",
-                                      pairs ? "dpo" : "sft",
-                                      "-m",
-                                      base,
-                                      "-d",
-                                      files.training,
-                                      "--adapter",
-                                      "lora",
-                                      "-o",
-                                      files.folder,
-                                      "--num-epochs",
-                                      settings["n_epochs"].dump(),
-                                      "--micro-batch-size",
-                                      settings["batch_size"].dump(),
-                                      "--learning-rate",
-                                      fmt::format("{}", rate),
-                                      "--seed",
-                                      job["seed"].dump(),
-                                      "--save-steps",
-                                      "20",
-                                      "-t",
-                                      std::to_string(threads)};
-    if (files.validation.empty())
-      words.insert(words.end(), {"--val-set-size", "0"});
-    else
-      words.insert(words.end(), {"--val-datasets", files.validation});
-    if (pairs) words.insert(words.end(), {"--beta", settings["beta"].dump()});
-    return words;
-  };
-  out.publish = [base_of, &registry](const Json& job, const std::string& adapter) {
-    if (const auto base = base_of(job); base.ok() && job["fine_tuned_model"].is_string())
-      registry.add({job["fine_tuned_model"].get<std::string>(), *base, {}, adapter});
-  };
-  return out;
 }
 
 // Route and body of an example request for this kind of model.
@@ -290,7 +223,7 @@ Result<std::shared_ptr<const OutputFilter>> open_output_filter(const ServeComman
 Status set_files(const ServeCommand& c, std::unique_ptr<FileStore>& files, ServeOptions& serve) {
   MAKAR_TRY(files, open_files(c, serve.files_disabled_reason));
   serve.files = files.get();
-  if (!c.fine_tuning) return Done{};
+  if (!c.tuning.accept) return Done{};
   if (!serve.files) return error_at("--fine-tuning", "{}", serve.files_disabled_reason);
   return serve.files->prepare();
 }
@@ -316,7 +249,7 @@ HttpOptions http_options(const ServeCommand& c, int64_t request_memory) {
 // Opens the models and serves them until a signal ends the server. Returns the exit code.
 int serve_until_stopped(const ServeCommand& c, ServeInputs inputs, bool has_seed) {
   const std::string name = inputs.entries.front().name;
-  const bool single_model = inputs.entries.size() == 1 && !c.fine_tuning;
+  const bool single_model = inputs.entries.size() == 1 && !c.tuning.accept;
   // Destroyed in reverse order: requests in flight are released before the server.
   LogWriter log(STDERR_FILENO);
   std::unique_ptr<HttpServer> server;
@@ -341,7 +274,7 @@ int serve_until_stopped(const ServeCommand& c, ServeInputs inputs, bool has_seed
   if (c.log) serve.log = [&log](const std::string& line) { log.write(line); };
   std::unique_ptr<FileStore> files;
   if (const Status opened = set_files(c, files, serve); !opened.ok()) return report(opened.error());
-  serve.tuning = tuning_options(c, registry);
+  serve.tuning = c.tuning.options(registry, log);
   const HttpOptions http = http_options(c, serve.request_memory);
   Service service(registry, std::move(serve));
   if (c.store != "auto")

@@ -20,8 +20,11 @@ namespace {
 
 std::atomic<bool> stop_requested{false};
 
-void on_signal(int) {
-  if (stop_requested.exchange(true)) _exit(130);
+// Only a second Ctrl-C ends the process at once. A program that stops this one may send SIGTERM twice (the
+// server of a fine-tuning job to the process group, and the kernel when the server has ended): the run still
+// stores its checkpoint.
+void on_signal(int number) {
+  if (stop_requested.exchange(true) && number == SIGINT) _exit(130);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ Result<RoundWeight> open_qat(const TrainCommon& common, Model& model, bool adapt
 // An error if --bf16 is given: `command` trains in f32 only.
 Status check_f32(const TrainCommon& common, const std::string& command);
 
-// Set by the first Ctrl-C or SIGTERM; the second one terminates the process immediately.
+// Set by the first Ctrl-C or SIGTERM. Ctrl-C after it terminates the process immediately; SIGTERM does not.
 const std::atomic<bool>& stop_on_signal();
 
 // Prints steps (a bar on a terminal), validations, samples and messages. `peak`: the machine's peak in

@@ -19,15 +19,25 @@ ModelRegistry::ModelRegistry(std::vector<ModelEntry> entries, Opener open, int64
 // Requests reference models and engine loops reference requests: stopping the loops breaks the cycle.
 void ModelRegistry::close() {
   loader_.stop();
-  for (const ModelState& state : list())
-    if (state.active) state.active->loop.stop();
+  std::vector<std::shared_ptr<ActiveModel>> active;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Entry& entry : entries_)
+      if (entry.active) active.push_back(entry.active);
+  }
+  for (const auto& model : active) model->loop.stop();
 }
 
 std::optional<ModelRegistry::FoundModel> ModelRegistry::find(const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  return find_locked(name);
+}
+
+std::optional<ModelRegistry::FoundModel> ModelRegistry::find_locked(const std::string& name) const {
   const std::string tag = ":latest";
   const std::string plain = name.ends_with(tag) ? name.substr(0, name.size() - tag.size()) : name;
-  const std::lock_guard lock(mutex_);
   for (size_t i = 0; i < entries_.size(); ++i) {
+    if (entries_[i].removed) continue;
     const ModelEntry& entry = entries_[i].entry;
     if (name.empty() || entry.name == name || entry.name == plain) return FoundModel{i, -1, entry.name};
     for (size_t a = 0; a < entry.adapters.size(); ++a)
@@ -38,17 +48,34 @@ std::optional<ModelRegistry::FoundModel> ModelRegistry::find(const std::string& 
 }
 
 bool ModelRegistry::add(ModelEntry entry) {
-  if (find(entry.name)) return false;
   const std::lock_guard lock(mutex_);
+  if (find_locked(entry.name)) return false;
   entries_.push_back({std::move(entry), nullptr});
   return true;
+}
+
+void ModelRegistry::remove(const std::string& name) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (Entry& entry : entries_)
+      if (entry.entry.name == name) entry.removed = true;
+  }
+  drop_removed();
+}
+
+void ModelRegistry::drop_removed() {
+  std::vector<std::shared_ptr<ActiveModel>> unloaded;  // destroyed after the lock
+  const std::lock_guard lock(mutex_);
+  for (Entry& entry : entries_)
+    if (entry.removed && entry.active && entry.active.use_count() == 1)
+      unloaded.push_back(std::move(entry.active)), entry.active = nullptr;
 }
 
 std::string ModelRegistry::classifier() const {
   const std::lock_guard lock(mutex_);
   for (const int64_t min : {2, 1})
     for (const Entry& entry : entries_)
-      if (entry.entry.labels >= min) return entry.entry.name;
+      if (!entry.removed && entry.entry.labels >= min) return entry.entry.name;
   return {};
 }
 
@@ -73,6 +100,7 @@ std::optional<Error> ModelRegistry::drop_lost(const FoundModel& found) {
 }
 
 void ModelRegistry::acquire(const std::string& name, const OnLease& on_lease) {
+  drop_removed();
   const auto found = find(name);
   if (!found) {
     std::string names;
@@ -133,9 +161,14 @@ bool ModelRegistry::wait_and_unload_one() {
   return false;
 }
 
+const ModelEntry& ModelRegistry::entry_at(size_t index) const {
+  const std::lock_guard lock(mutex_);
+  return entries_[index].entry;
+}
+
 // Called on the loader thread, or before any request.
 Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
-  const ModelEntry& entry = *list()[found.entry].entry;
+  const ModelEntry& entry = entry_at(found.entry);
   const auto busy = [&] {
     return error_of(Error::Kind::kLimit, "memory",
                     "{} does not fit into memory with the models in use; try again when they are idle",
@@ -169,7 +202,8 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
 std::vector<ModelState> ModelRegistry::list() const {
   const std::lock_guard lock(mutex_);
   std::vector<ModelState> out;
-  for (const Entry& entry : entries_) out.push_back({&entry.entry, entry.active});
+  for (const Entry& entry : entries_)
+    if (!entry.removed) out.push_back({&entry.entry, entry.active});
   return out;
 }
 

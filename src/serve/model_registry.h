@@ -41,6 +41,8 @@ class ModelRegistry {
 
   // Adds a model that is loaded when a request names it; false: the name is taken.
   bool add(ModelEntry entry);
+  // Removes an added model. Requests that have it finish; it is unloaded when none uses it.
+  void remove(const std::string& name);
   std::vector<ModelState> list() const;
   const std::string& first() const { return first_; }
   // The default model for classification; empty if there is none. Models with several labels come first: a
@@ -55,6 +57,7 @@ class ModelRegistry {
     ModelEntry entry;
     std::shared_ptr<ActiveModel> active;
     uint64_t last_used = 0;  // logical time of the last use
+    bool removed = false;
   };
   struct FoundModel {
     size_t entry;
@@ -62,8 +65,11 @@ class ModelRegistry {
     std::string name;
   };
   std::optional<FoundModel> find(const std::string& name) const;
+  std::optional<FoundModel> find_locked(const std::string& name) const;
   std::optional<ModelLease> loaded(const FoundModel& found);
   std::optional<Error> drop_lost(const FoundModel& found);
+  void drop_removed();  // unloads idle models that were removed
+  const ModelEntry& entry_at(size_t index) const;
   Result<ModelLease> load(const FoundModel& found);
   // Unloads the least recently used idle model; false: all are in use.
   bool unload_one();

@@ -28,6 +28,7 @@ STOPS = {
     "SIGTERM": [signal.SIGTERM],
     "SIGKILL": [signal.SIGKILL],
     "SIGINT twice": [signal.SIGINT, signal.SIGINT],
+    "SIGTERM twice": [signal.SIGTERM, signal.SIGTERM],
     "SIGINT, SIGKILL": [signal.SIGINT, signal.SIGKILL],
     "SIGTERM, SIGKILL": [signal.SIGTERM, signal.SIGKILL],
 }
@@ -71,7 +72,7 @@ def trials(makar, scratch, count, rng):
     lost = inside_save = 0
     for trial in range(count):
         limit, background = 1 + trial % 3, trial // 3 % 2 == 1
-        kind = list(STOPS)[trial * 5 // 6 % len(STOPS)]
+        kind = list(STOPS)[trial % len(STOPS)]
         run = scratch / f"run-{limit}-{background}"
         before = complete(run)
         process = subprocess.Popen([*map(str, words), f"save_total_limit={limit}", *(["--save-in-background"] if background else []), "-o", str(run)],
@@ -118,6 +119,27 @@ def same_step_again(makar, scratch):
     print("checkpoints: a saved step is not saved again")
 
 
+def sigterm_again(makar, scratch):
+    """Any number of SIGTERMs end a run after its checkpoint; a second SIGINT ends it at once."""
+    words = [makar, "sft", "-m", MODEL, "-d", MODEL / "golden.safetensors", "learning_rate=1e-3", "max_steps=1000000", "save_steps=1000000", "-t", "1", "-q"]
+    for again, code in ((signal.SIGTERM, 0), (signal.SIGINT, 130)):
+        run = scratch / f"again-{again}"
+        process = subprocess.Popen([*map(str, words), "-o", str(run)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        end = time.monotonic() + 600
+        while process.poll() is None and time.monotonic() < end and not ((run / "log.jsonl").is_file() and (run / "log.jsonl").stat().st_size):
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        while process.poll() is None and time.monotonic() < end:
+            process.send_signal(again)
+            time.sleep(0.0005)
+        process.wait(timeout=600)
+        message = process.stderr.read()
+        process.stderr.close()
+        check(process.returncode == code, f"SIGTERM, then signal {int(again)}: exit code {process.returncode}, expected {code}: {message}")
+        check(code != 0 or (len(complete(run)) == 1 and "resumes from" in message), f"SIGTERM twice: {complete(run)} {message}")
+    print("checkpoints: a second SIGTERM does not end a run before its checkpoint")
+
+
 def two_at_once(makar, scratch):
     """A second training in the same folder is refused while the first is running."""
     words = [makar, "sft", "-m", MODEL, "-d", MODEL / "golden.safetensors", "max_steps=1000000", "save_steps=1", "-t", "1", "-q", "-o", scratch / "both"]
@@ -145,6 +167,7 @@ def main():
         scratch = pathlib.Path(folder)
         trials(makar, scratch, arguments.trials, random.Random(arguments.seed))
         same_step_again(makar, scratch)
+        sigterm_again(makar, scratch)
         two_at_once(makar, scratch)
     if failures:
         sys.exit(f"checkpoints.py: {len(failures)} failures")

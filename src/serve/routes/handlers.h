@@ -58,6 +58,7 @@ void batches(ServeContext& server, Call& call);
 // fine_tuning.cpp
 void create_tuning_job(ServeContext& server, Call& call);
 void tuning_jobs(ServeContext& server, Call& call);
+void delete_model(ServeContext& server, Call& call);
 
 // page.cpp
 void page_asset(ServeContext& server, Call& call);

@@ -2,13 +2,14 @@
 #include "base/quote.h"
 #include "serve/routes/generate.h"
 #include "serve/routes/handlers.h"
+#include "serve/routes/stored.h"
 
 namespace makar::routes {
 
 void list_models(ServeContext& server, Call& call) {
   const std::string prefix = "/v1/models/";
   const bool single = call.request.path.starts_with(prefix);
-  const std::string requested_name = single ? call.request.path.substr(prefix.size()) : "";
+  const std::string requested_name = single ? unescaped(call.request.path.substr(prefix.size())) : "";
   Json list = Json::array();
   for (const ModelState& state : server.registry.list()) {
     const auto add = [&](const std::string& name, const Json& parent) {

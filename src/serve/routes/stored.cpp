@@ -1,6 +1,7 @@
 #include "serve/routes/stored.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "base/quote.h"
 
@@ -16,6 +17,19 @@ std::pair<std::string, std::string> below(const std::string& path, std::string_v
   const std::string rest = path.substr(root.size());
   const size_t slash = rest.find('/');
   return {rest.substr(0, slash), slash == rest.npos ? "" : rest.substr(slash + 1)};
+}
+
+std::string unescaped(std::string_view path) {
+  std::string out;
+  while (!path.empty()) {
+    uint8_t byte = 0;
+    const char* digits = path.data() + 1;
+    const bool escaped =
+        path[0] == '%' && path.size() >= 3 && std::from_chars(digits, digits + 2, byte, 16).ptr == digits + 2;
+    out += escaped ? static_cast<char>(byte) : path[0];
+    path.remove_prefix(escaped ? 3 : 1);
+  }
+  return out;
 }
 
 Result<Json> list_page(std::vector<Json> all, const std::string& query, int64_t fallback) {

@@ -23,6 +23,7 @@ const std::vector<Route>& route_table() {
       {"DELETE", "/makar/", Kind::kPage, page_data},
       {"GET", "/v1/models", Kind::kImmediate, list_models},
       {"GET", "/v1/models/", Kind::kImmediate, list_models},
+      {"DELETE", "/v1/models/", Kind::kWorker, delete_model},
       {"POST", "/v1/chat/completions", Kind::kModel, chat_completion},
       {"POST", "/v1/completions", Kind::kModel, completion},
       {"POST", "/v1/responses", Kind::kModel, create_response},

@@ -1,4 +1,5 @@
-// Starts the process of a fine-tuning job, with limited memory and lower priority.
+#include "serve/tuning/start_limited.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -8,7 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "serve/tuning/tuning_jobs.h"
+#include "base/file.h"
 
 namespace makar {
 
