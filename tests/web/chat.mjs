@@ -33,9 +33,9 @@ async function testStreaming(open) {
   return page;
 }
 
-// Long answers: more tokens than the settings allow.
+// Long answers: more tokens than the settings allow, and no early end.
 const writeLong = (page) =>
-  page.route("**/v1/chat/completions", (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), max_tokens: 30000 }) }));
+  page.route("**/v1/chat/completions", (route) => route.continue({ postData: JSON.stringify({ ...route.request().postDataJSON(), max_tokens: 30000, ignore_eos: true }) }));
 
 async function testStop(page) {
   await page.click('[aria-label="Settings"]');
