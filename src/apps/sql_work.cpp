@@ -9,8 +9,8 @@
 namespace makar {
 namespace {
 
-thread_local SqlWork* running = nullptr;  // the work of this thread's statement
-sqlite3_mem_methods plain;                // SQLite's own allocator
+thread_local SqlWork* work_of_thread = nullptr;  // the work of this thread's statement
+sqlite3_mem_methods sqlite_methods;              // SQLite's own allocator
 
 }  // namespace
 
@@ -19,38 +19,38 @@ sqlite3_mem_methods plain;                // SQLite's own allocator
 struct SqlAllocator {
   static bool allows(int64_t bytes) {
     constexpr int64_t kAllocationsPerCheck = 64;
-    if (!running) return true;
-    SqlWork& work = *running;
+    if (!work_of_thread) return true;
+    SqlWork& work = *work_of_thread;
     if (work.bytes_ + bytes > SqlWork::kMaxMemoryBytes) work.out_of_memory_ = true;
     if (++work.allocations_ % kAllocationsPerCheck == 0) return !work.exceeded();
     return !work.timed_out_ && !work.out_of_memory_;
   }
   static void count(int64_t bytes) {
-    if (running) running->bytes_ += bytes;
+    if (work_of_thread) work_of_thread->bytes_ += bytes;
   }
-  static int64_t size(void* memory) { return memory ? plain.xSize(memory) : 0; }
+  static int64_t size(void* memory) { return memory ? sqlite_methods.xSize(memory) : 0; }
 
   static void* allocate(int bytes) {
     if (!allows(bytes)) return nullptr;
-    void* const out = plain.xMalloc(bytes);
+    void* const out = sqlite_methods.xMalloc(bytes);
     count(size(out));
     return out;
   }
   static void release(void* memory) {
     count(-size(memory));
-    plain.xFree(memory);
+    sqlite_methods.xFree(memory);
   }
   static void* resize(void* memory, int bytes) {
     const int64_t before = size(memory);
     if (bytes > before && !allows(bytes - before)) return nullptr;
-    void* const out = plain.xRealloc(memory, bytes);
+    void* const out = sqlite_methods.xRealloc(memory, bytes);
     if (out) count(size(out) - before);
     return out;
   }
 
   static bool install() {
-    if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &plain) != SQLITE_OK) return false;
-    sqlite3_mem_methods limited = plain;
+    if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &sqlite_methods) != SQLITE_OK) return false;
+    sqlite3_mem_methods limited = sqlite_methods;
     limited.xMalloc = allocate, limited.xFree = release, limited.xRealloc = resize;
     return sqlite3_config(SQLITE_CONFIG_MALLOC, &limited) == SQLITE_OK;
   }
@@ -76,15 +76,15 @@ SqlWork::~SqlWork() {
 }
 
 void SqlWork::begin(double seconds) {
-  check(!running, "one statement of SQLite per thread");
+  check(!work_of_thread, "one statement of SQLite per thread");
   deadline_ =
       std::chrono::steady_clock::now() + std::chrono::microseconds(static_cast<int64_t>(seconds * 1e6));
   bytes_ = allocations_ = 0;
   timed_out_ = out_of_memory_ = false;
-  running = this;
+  work_of_thread = this;
 }
 
-void SqlWork::end() { running = nullptr; }
+void SqlWork::end() { work_of_thread = nullptr; }
 
 bool SqlWork::exceeded() {
   timed_out_ = timed_out_ || std::chrono::steady_clock::now() > deadline_;
