@@ -54,6 +54,9 @@ int64_t page_bytes(const ModelSpec& spec, const CacheTypes& types) {
 
 double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 
+// The resident size of equal processes differs by this much: file pages that others have read are resident.
+constexpr int64_t kResidentSpread = 2'000'000;
+
 // `rest`: memory of the process besides weights, a step and pages. `rows`: of the step.
 Error too_small(const std::string& name, const MemoryBudget& budget, int64_t rest, int64_t weights,
                 int64_t rows, int64_t step, int64_t page, int64_t min) {
@@ -61,7 +64,7 @@ Error too_small(const std::string& name, const MemoryBudget& budget, int64_t res
                   "{:.1f} MB are not enough for {}: weights take {:.1f} MB, a step of {} tokens {:.1f} MB, a "
                   "page of {} tokens {:.2f} MB, the rest of the process {:.1f} MB; give at least {:.0f} MB",
                   mb(budget.bytes), name, mb(weights), rows, mb(step), KvCache::kPageRows, mb(page), mb(rest),
-                  std::ceil(mb(min)));
+                  std::ceil(mb(min + kResidentSpread)));
 }
 
 }  // namespace
