@@ -2,9 +2,7 @@
 
 #include <sqlite3.h>
 
-#include <set>
-#include <string>
-
+#include "apps/sql_functions.h"
 #include "base/lower_ascii.h"
 
 namespace makar {
@@ -17,7 +15,9 @@ constexpr const char* kDeniedFunctions[] = {
 
 }  // namespace
 
-int authorize_query(void*, int action, const char*, const char* second, const char*, const char*) {
+int authorize_query(void* work, int action, const char*, const char* second, const char*, const char*) {
+  // SQLite asks for every column that it resolves, which alone can take long.
+  if (work && static_cast<SqlWork*>(work)->exceeded()) return SQLITE_DENY;
   switch (action) {
     case SQLITE_SELECT:
     case SQLITE_READ:
@@ -32,16 +32,17 @@ int authorize_query(void*, int action, const char*, const char* second, const ch
   }
 }
 
-int authorize_and_note(void* seen, int action, const char* first, const char* second, const char* third,
+int authorize_and_note(void* argument, int action, const char* first, const char* second, const char* third,
                        const char* fourth) {
+  const auto& noted = *static_cast<const NotedColumns*>(argument);
   if (action == SQLITE_READ && first) {
     const std::string name = std::string(first) + "." + (second ? second : "");
-    static_cast<std::set<std::string>*>(seen)->insert(lower_ascii(name));
+    noted.columns.insert(lower_ascii(name));
   }
-  return authorize_query(nullptr, action, first, second, third, fourth);
+  return authorize_query(&noted.work, action, first, second, third, fourth);
 }
 
-int authorize_script(void*, int action, const char* first, const char* second, const char* third,
+int authorize_script(void* work, int action, const char* first, const char* second, const char* third,
                      const char* fourth) {
   switch (action) {
     case SQLITE_CREATE_TABLE:
@@ -60,7 +61,7 @@ int authorize_script(void*, int action, const char* first, const char* second, c
     case SQLITE_PRAGMA:
       return first && sqlite3_stricmp(first, "foreign_keys") == 0 ? SQLITE_OK : SQLITE_DENY;
     default:
-      return authorize_query(nullptr, action, first, second, third, fourth);
+      return authorize_query(work, action, first, second, third, fourth);
   }
 }
 

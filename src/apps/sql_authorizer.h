@@ -1,17 +1,26 @@
 // What a statement may do, as authorizers of SQLite, which asks them about each action while it prepares one.
+// They deny everything when the statement's time or memory is used up.
 #pragma once
+#include <set>
+#include <string>
 
 namespace makar {
 
-// Reads tables and calls functions without side effects; nothing else.
-int authorize_query(void*, int action, const char* first, const char* second, const char* third,
+class SqlWork;
+
+struct NotedColumns {
+  SqlWork& work;
+  std::set<std::string>& columns;  // "table.column" in lower case
+};
+
+// Reads tables and calls functions without side effects; nothing else. `work`: a SqlWork.
+int authorize_query(void* work, int action, const char* first, const char* second, const char* third,
                     const char* fourth);
-// As authorize_query; also adds the columns that are read to the set of strings `seen`, as "table.column" in
-// lower case.
-int authorize_and_note(void* seen, int action, const char* first, const char* second, const char* third,
+// As authorize_query; also adds the columns that are read to `noted`, a NotedColumns.
+int authorize_and_note(void* noted, int action, const char* first, const char* second, const char* third,
                        const char* fourth);
 // What a script may do besides: make and change tables, views and indices, as the output of .dump does.
-int authorize_script(void*, int action, const char* first, const char* second, const char* third,
+int authorize_script(void* work, int action, const char* first, const char* second, const char* third,
                      const char* fourth);
 
 }  // namespace makar

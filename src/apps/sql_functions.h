@@ -15,7 +15,8 @@ namespace makar {
 // Time and memory of the running statement. Must not move while a connection uses it.
 class SqlWork {
  public:
-  static constexpr int64_t kMaxMemoryBytes = int64_t{256} << 20;  // that SQLite allocates for a statement
+  // That SQLite allocates for a statement. Also bounds the time of a sort, which nothing interrupts.
+  static constexpr int64_t kMaxMemoryBytes = int64_t{128} << 20;
 
   SqlWork();
   ~SqlWork();

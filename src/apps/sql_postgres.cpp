@@ -5,6 +5,7 @@
 #include <chrono>
 
 #include "apps/sql_reader.h"
+#include "apps/sql_value.h"
 #include "base/lower_ascii.h"
 #include "base/quote.h"
 #include "base/utf8.h"
@@ -124,7 +125,9 @@ Result<SqlResult> SqlReader::run_postgres_once(const std::string& statement, con
           return false;
         }
         auto& cells = out.rows.emplace_back();
+        std::string& key = out.keys.emplace_back();
         for (const Postgres::Cell& one : row) {
+          one.bytes ? add_printed_key(key, {one.bytes, one.size}) : add_null_key(key);
           cells.push_back(one.bytes ? to_valid_utf8({one.bytes, one.size}) : "NULL");
           bytes += static_cast<int64_t>(cells.back().size()) + 32;  // and the string object
         }

@@ -10,6 +10,7 @@
 
 #include "apps/sql_authorizer.h"
 #include "apps/sql_functions.h"
+#include "apps/sql_value.h"
 #include "base/file.h"
 #include "base/quote.h"
 #include "base/utf8.h"
@@ -55,6 +56,25 @@ std::string text_of(sqlite3_stmt* statement, int at) {
     default:
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, at));
       return to_valid_utf8({text ? text : "", static_cast<size_t>(sqlite3_column_bytes(statement, at))});
+  }
+}
+
+void add_key(sqlite3_stmt* statement, int at, std::string& row) {
+  const auto bytes = [&](const void* first) {
+    return std::string_view(static_cast<const char*>(first),
+                            first ? static_cast<size_t>(sqlite3_column_bytes(statement, at)) : 0);
+  };
+  switch (sqlite3_column_type(statement, at)) {
+    case SQLITE_NULL:
+      return add_null_key(row);
+    case SQLITE_INTEGER:
+      return add_integer_key(row, sqlite3_column_int64(statement, at));
+    case SQLITE_FLOAT:
+      return add_real_key(row, sqlite3_column_double(statement, at));
+    case SQLITE_BLOB:
+      return add_blob_key(row, bytes(sqlite3_column_blob(statement, at)));
+    default:
+      return add_text_key(row, bytes(sqlite3_column_text(statement, at)));
   }
 }
 
@@ -104,7 +124,19 @@ void SqlReader::lock_down() const {
   sqlite3_limit(c, SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1000);
   sqlite3_limit(c, SQLITE_LIMIT_WORKER_THREADS, 0);
   work_->limit_functions(c);
-  sqlite3_set_authorizer(c, authorize_query, nullptr);
+  make_json_tables();
+  sqlite3_set_authorizer(c, authorize_query, work_.get());
+}
+
+// SQLite makes these virtual tables when a statement with them is prepared first, which the authorizer
+// denies.
+void SqlReader::make_json_tables() const {
+  const Limited limited(connection_.get(), *work_, {});
+  for (const std::string table : {"json_each", "json_tree"}) {
+    sqlite3_stmt* raw = nullptr;
+    sqlite3_prepare_v2(connection_.get(), ("SELECT 1 FROM " + table + "('[]')").c_str(), -1, &raw, nullptr);
+    const Prepared statement(raw);
+  }
 }
 
 Result<SqlReader> SqlReader::open(const std::string& path) {
@@ -203,7 +235,7 @@ Status SqlReader::execute_script(const std::string& script) const {
   sqlite3_set_authorizer(c, nullptr, nullptr);
   sqlite3_exec(c, "PRAGMA query_only=0", nullptr, nullptr, nullptr);
   sqlite3_limit(c, SQLITE_LIMIT_SQL_LENGTH, kMaxScriptBytes);
-  sqlite3_set_authorizer(c, authorize_script, nullptr);
+  sqlite3_set_authorizer(c, authorize_script, work_.get());
   const SqlLimits limits;
   {
     const Limited limited(c, *work_, limits);
@@ -255,13 +287,15 @@ Result<SqlResult> SqlReader::execute(const std::string& sql, const SqlLimits& li
       return out;
     }
     auto& row = out.rows.emplace_back();
+    std::string& key = out.keys.emplace_back();
     for (int i = 0; i < width; ++i) {
+      add_key(raw, i, key);  // first: text_of() changes the type of a number
       row.push_back(text_of(raw, i));
       bytes += static_cast<int64_t>(row.back().size()) + 32;  // and the string object
       if (bytes <= limits.bytes) continue;
       if (out.rows.size() == 1)
         return error_of(Error::Kind::kLimit, "SQL", "a row has more than {} bytes", limits.bytes);
-      out.rows.pop_back();
+      out.rows.pop_back(), out.keys.pop_back();
       out.truncated = true;
       return out;
     }
@@ -282,12 +316,13 @@ Result<std::set<std::string>> SqlReader::reads(const std::string& sql) const {
   const SqlLimits limits;
   const Limited limited(c, *work_, limits);
   std::set<std::string> out;
-  sqlite3_set_authorizer(c, authorize_and_note, &out);
+  NotedColumns noted{*work_, out};
+  sqlite3_set_authorizer(c, authorize_and_note, &noted);
   sqlite3_stmt* raw = nullptr;
   const int code = sqlite3_prepare_v2(
       c, sql.data(), static_cast<int>(std::min<size_t>(sql.size(), INT32_MAX)), &raw, nullptr);
   const Prepared statement(raw);
-  sqlite3_set_authorizer(c, authorize_query, nullptr);
+  sqlite3_set_authorizer(c, authorize_query, work_.get());
   if (code != SQLITE_OK) return failure(limits);
   if (!raw) return error_at("SQL", "is empty; expected one SELECT statement");
   return out;

@@ -23,6 +23,7 @@ struct SqlLimits {
 struct SqlResult {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;  // as text; NULL is "NULL"
+  std::vector<std::string> keys;               // equal for rows of equal values (sql_value.h)
   bool truncated = false;                      // the limit cut rows off
 };
 
@@ -74,6 +75,7 @@ class SqlReader {
   };
   SqlReader(std::unique_ptr<sqlite3, Close> connection, std::string path);
   void lock_down() const;
+  void make_json_tables() const;
   Result<SqlResult> execute(const std::string& statement, const SqlLimits& limits) const;
   Status execute_script(const std::string& script) const;
   Error failure(const SqlLimits& limits) const;  // of the last statement

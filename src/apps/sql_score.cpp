@@ -1,7 +1,6 @@
 #include "apps/sql_score.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/sha256.h"
 #include "metrics/words.h"
@@ -9,27 +8,11 @@
 namespace makar {
 namespace {
 
-// 3, 3.0 and 3e0 are the same number.
-std::string normalized_cell(const std::string& cell) {
-  double value = 0;
-  const auto [end, status] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
-  if (status != std::errc() || end != cell.data() + cell.size()) return cell;
-  return fmt::format("{:.10g}", value == 0 ? 0.0 : value);
-}
-
 // The same for equal rows.
-std::string hash_of(const SqlResult& result, bool in_order) {
-  std::vector<std::string> rows;
-  for (const auto& row : result.rows) {
-    std::string& text = rows.emplace_back();
-    for (const std::string& cell : row) {
-      const std::string value = normalized_cell(cell);
-      text += fmt::format("{} {} ", value.size(), value);
-    }
-  }
-  if (!in_order) std::sort(rows.begin(), rows.end());
+std::string hash_of(SqlResult result, bool in_order) {
+  if (!in_order) std::sort(result.keys.begin(), result.keys.end());
   Sha256 sum;
-  for (const std::string& row : rows) sum.add(row + "\n");
+  for (const std::string& row : result.keys) sum.add(row + "\n");
   return sum.hex();
 }
 

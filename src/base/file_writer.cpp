@@ -1,6 +1,8 @@
 #include "base/file_writer.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -32,6 +34,13 @@ struct Target {
   bool of_another_process = false;  // the descriptor of another process
 };
 
+// -1: the name is not a number.
+int descriptor_named(const std::string& name) {
+  int out = -1;
+  const auto [end, code] = std::from_chars(name.data(), name.data() + name.size(), out);
+  return code == std::errc() && end == name.data() + name.size() ? out : -1;
+}
+
 Result<Target> target_of(const std::string& path) {
   constexpr int kMaxLinks = 40;  // as in Linux
   fs::path at = path;
@@ -43,7 +52,7 @@ Result<Target> target_of(const std::string& path) {
       Target out{at.string()};
       if (folder == fs::canonical("/proc/self/fd", failed) ||
           folder == fs::canonical("/proc/thread-self/fd", failed))
-        std::from_chars(name.data(), name.data() + name.size(), out.descriptor);
+        out.descriptor = descriptor_named(name);
       out.of_another_process = out.descriptor < 0;
       return out;
     }
@@ -55,9 +64,47 @@ Result<Target> target_of(const std::string& path) {
   return error_at(path, "leads through more than {} links; are they a loop?", kMaxLinks);
 }
 
+// Creates and locks a file that is not there yet; -1 if there is one, or on an error (errno).
+int create_locked(const std::string& name) {
+  const int fd = ::open(name.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
+  if (fd < 0) return -1;
+  struct stat mine = {}, named = {};
+  const bool locked = ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &mine) == 0 &&
+                      ::lstat(name.c_str(), &named) == 0 && mine.st_ino == named.st_ino;
+  if (locked) return fd;
+  ::close(fd);  // another writer took it for a leftover
+  errno = EEXIST;
+  return -1;
+}
+
+// Removes the temporary file of a writer that was killed. Other files, links and locked files stay.
+void remove_leftover(const std::string& name) {
+  const int fd = ::open(name.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return;
+  struct stat status = {};
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+      ::flock(fd, LOCK_EX | LOCK_NB) == 0)
+    ::unlink(name.c_str());
+  ::close(fd);
+}
+
+// A new file next to `path`: PATH.tmp, or PATH.PID-N.tmp if other programs have that name; -1: errno.
+int create_temporary(const std::string& path, std::string& name) {
+  constexpr int kMaxNames = 100;
+  name = path + ".tmp";
+  for (int i = 1; i <= kMaxNames; ++i) {
+    if (const int fd = create_locked(name); fd >= 0 || errno != EEXIST) return fd;
+    remove_leftover(name);
+    if (const int fd = create_locked(name); fd >= 0 || errno != EEXIST) return fd;
+    name = fmt::format("{}.{}-{}.tmp", path, ::getpid(), i);
+  }
+  return -1;
+}
+
 }  // namespace
 
 Result<FileWriter> FileWriter::open(const std::string& path) {
+  if (path.empty()) return error_at("output", "has an empty name; expected the name of a file");
   MAKAR_TRY(Target target, target_of(path));
   if (target.descriptor >= 0) {
     const int fd = ::fcntl(target.descriptor, F_DUPFD_CLOEXEC, 0);
@@ -66,14 +113,20 @@ Result<FileWriter> FileWriter::open(const std::string& path) {
   }
   std::error_code failed;
   const fs::file_status status = fs::status(target.path, failed);
-  const bool in_place = target.of_another_process || fs::is_character_file(status) ||
-                        fs::is_block_file(status) || fs::is_fifo(status);
-  const std::string name = in_place ? target.path : target.path + ".tmp";
-  int flags = O_WRONLY | O_CLOEXEC;
-  if (!in_place) flags |= O_CREAT | O_TRUNC;
-  if (target.of_another_process) flags |= O_APPEND;
-  const int fd = ::open(name.c_str(), flags, 0644);
-  if (fd < 0) return io_error(name, in_place ? "open" : "create");
+  if (fs::is_directory(status)) return error_at(path, "is a folder; expected the name of a file");
+  if (fs::is_socket(status)) return error_at(path, "is a socket; expected the name of a file");
+  if (target.of_another_process || fs::is_character_file(status) || fs::is_block_file(status) ||
+      fs::is_fifo(status)) {
+    const int append = target.of_another_process ? O_APPEND : 0;
+    const int fd = ::open(target.path.c_str(), O_WRONLY | O_CLOEXEC | append);
+    if (fd < 0) return io_error(target.path, "open");
+    return FileWriter(target.path, target.path, fd);
+  }
+  std::string name;
+  const int fd = create_temporary(target.path, name);
+  if (fd < 0) return io_error(name, "create");
+  // A private file stays private.
+  if (fs::exists(status)) ::fchmod(fd, static_cast<mode_t>(status.permissions()) & 0777);
   return FileWriter(std::move(target.path), name, fd);
 }
 

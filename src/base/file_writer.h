@@ -11,9 +11,9 @@
 namespace makar {
 
 // Until commit() succeeds a reader sees the old file; a writer destroyed before that removes its temporary
-// file. The target of a symbolic link is replaced or created, not the link. Devices, pipes and open
-// descriptors
-// (/dev/stdout, /dev/fd/3) are written to directly.
+// file. The new file has the permissions of the one that it replaces. The target of a symbolic link is
+// replaced or created, not the link. Devices, pipes and open descriptors (/dev/stdout, /dev/fd/3) are written
+// to directly. Several writers of one path have files of their own; the last commit() remains.
 class FileWriter {
  public:
   static Result<FileWriter> open(const std::string& path);

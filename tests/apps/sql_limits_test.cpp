@@ -144,6 +144,31 @@ TEST(SqlScore, RowsAreComparedWithThoseOfTheReference) {
   EXPECT_TRUE(score->runs && score->execution && score->schema);
 }
 
+TEST(SqlScore, ValuesAreComparedWithTheirTypes) {
+  const SqlReader database = database_of("");
+  const auto same = [&](const std::string& a, const std::string& b) {
+    return *returns_rows(database, "SELECT " + b, *expected_rows(database, "SELECT " + a));
+  };
+  for (const auto& [a, b] : {std::pair("3", "3.0"),
+                             {"0.1 + 0.2", "0.3"},
+                             {"-0.0", "0"},
+                             {"'x'", "'x'"},
+                             {"2.9999999999999996", "3"},
+                             {"x'0102'", "x'0102'"},
+                             {"NULL", "NULL"}})
+    EXPECT_TRUE(same(a, b)) << a << " " << b;
+  for (const auto& [a, b] : {std::pair("12345678901", "12345678904"),
+                             {"1700000000123", "1700000000456"},
+                             {"'02134'", "2134"},
+                             {"'inf'", "'Infinity'"},
+                             {"9007199254740993", "9007199254740992"},
+                             {"x'0102'", "x'0908'"},
+                             {"NULL", "'NULL'"},
+                             {"'x', 'y'", "'xy', ''"},
+                             {"0.1", "0.2"}})
+    EXPECT_FALSE(same(a, b)) << a << " " << b;
+}
+
 // A prefix that the limits cut off is not the result.
 TEST(SqlScore, AReferenceWithTooManyRowsIsAnError) {
   const SqlReader database = database_of("");
@@ -156,6 +181,23 @@ TEST(SqlScore, AReferenceWithTooManyRowsIsAnError) {
   ASSERT_FALSE(beyond.ok());
   EXPECT_NE(beyond.error().text().find("more than 1000 rows"), std::string::npos) << beyond.error().text();
   EXPECT_FALSE(score_sql(database, "SELECT 1", fmt::format(fmt::runtime(numbers), 1001)).ok());
+}
+
+TEST(SqlReader, JsonTablesAreRead) {
+  const SqlReader database = database_of("CREATE TABLE t (a); INSERT INTO t VALUES ('[1, 2]')");
+  const auto rows =
+      database.run("SELECT value FROM t, json_each(t.a) UNION ALL SELECT fullkey FROM json_tree('3')");
+  ASSERT_TRUE(rows.ok()) << rows.error().text();
+  EXPECT_EQ(rows->rows, (std::vector<std::vector<std::string>>{{"1"}, {"2"}, {"$"}}));
+  EXPECT_FALSE(database.run("SELECT * FROM pragma_table_info('t')").ok());
+}
+
+// A view that takes the name is not run when the database is opened.
+TEST(SqlReader, AViewCanHaveTheNameOfAJsonTable) {
+  const SqlReader database = database_of(
+      "CREATE VIEW json_each AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i "
+      "FROM n");
+  EXPECT_EQ(database.run("SELECT i FROM json_each LIMIT 2")->rows.size(), 2u);
 }
 
 }  // namespace

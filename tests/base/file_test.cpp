@@ -2,12 +2,15 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
 
+#include "base/file_writer.h"
 #include "scratch_folder.h"
 
 namespace makar {
@@ -93,6 +96,59 @@ TEST(FileWriter, AnOpenDescriptorIsWrittenToInPlace) {
   EXPECT_FALSE(path_exists(path + ".tmp"));
   ::close(fd);
   EXPECT_FALSE(write_file("/dev/fd/" + std::to_string(fd), "new").ok());
+}
+
+// A file of that name that nobody writes is a leftover of a killed writer; links stay what they are.
+TEST(FileWriter, TemporaryFilesOfOthersAreNotWrittenTo) {
+  const ScratchFolder folder;
+  const std::string path = folder / "out", temporary = path + ".tmp";
+  ASSERT_TRUE(write_file(temporary, "leftover").ok());
+  ASSERT_TRUE(write_file(path, "text").ok());
+  EXPECT_FALSE(path_exists(temporary));
+  ASSERT_TRUE(write_file(folder / "other", "important").ok());
+  std::filesystem::create_symlink("other", temporary);
+  ASSERT_TRUE(write_file(path, "new").ok());
+  EXPECT_EQ(*read_file(path), "new");
+  EXPECT_EQ(*read_file(folder / "other"), "important");
+  EXPECT_TRUE(std::filesystem::is_symlink(temporary));
+}
+
+TEST(FileWriter, SeveralWritersOfOneFile) {
+  const ScratchFolder folder;
+  const std::string path = folder / "out";
+  {
+    auto first = FileWriter::open(path), second = FileWriter::open(path), third = FileWriter::open(path);
+    ASSERT_TRUE(first.ok() && second.ok() && third.ok());
+    ASSERT_TRUE(first->write("first").ok() && second->write("second").ok() && third->write("third").ok());
+    ASSERT_TRUE(second->commit().ok());
+    EXPECT_EQ(*read_file(path), "second");
+    ASSERT_TRUE(first->commit().ok());
+    EXPECT_EQ(*read_file(path), "first");
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(FileWriter, PermissionsOfAReplacedFileStay) {
+  const ScratchFolder folder;
+  const std::string path = folder / "out";
+  ASSERT_TRUE(write_file(path, "private").ok());
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  ASSERT_TRUE(write_file(path, "new").ok());
+  EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms(0600));
+}
+
+TEST(FileWriter, OnlyFilesAreReplaced) {
+  const ScratchFolder folder;
+  EXPECT_FALSE(FileWriter::open(folder.path()).ok());
+  EXPECT_FALSE(FileWriter::open("").ok());
+  EXPECT_FALSE(FileWriter::open("/proc/self/fd/1x").ok());
+  sockaddr_un address = {.sun_family = AF_UNIX};
+  const std::string path = folder / "s";
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  const int server = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  ASSERT_EQ(::bind(server, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  EXPECT_FALSE(FileWriter::open(path).ok());
+  ::close(server);
 }
 
 TEST(FileWriter, DevicesAreWrittenTo) {
