@@ -229,6 +229,9 @@ TEST_F(SandboxRules, DeniesSignalsHiddenMemoryAndUncountedFiles) {
   EXPECT_EQ(errno_of([] { return syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_UNSHARE); }), EPERM);
   EXPECT_EQ(errno_of([] { return syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC); }), 0);
   EXPECT_EQ(errno_of([] { return syscall(SYS_close_range, 3u, ~0u, 0); }), 0);
+  const std::string own = own_ / "own";
+  EXPECT_EQ(errno_of([&] { return fallocate(open(own.c_str(), O_RDWR | O_CREAT, 0600), 0, 0, 4096); }),
+            EOPNOTSUPP);
 }
 
 }  // namespace
