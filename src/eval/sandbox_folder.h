@@ -6,13 +6,28 @@
 
 namespace makar {
 
-Result<std::string> make_program_folder();  // in the folder for temporary files
+// Locked as long as it is in use, so that the folder of a process that was killed can be told from the
+// others.
+class ProgramFolder {
+ public:
+  // Makes one in the folder for temporary files, and removes there those that this user's ended processes
+  // left.
+  static Result<ProgramFolder> make();
+  ~ProgramFolder();
+  ProgramFolder(ProgramFolder&& other) noexcept;
+  ProgramFolder& operator=(ProgramFolder&&) = delete;
+
+  const std::string& path() const { return path_; }
+  // Removes it and what is in it, after the program has ended. Error: kIo, if something cannot be removed.
+  Status remove();
+
+ private:
+  ProgramFolder() = default;
+  std::string path_;
+  int lock_ = -1;
+};
 
 // Whether its files take more than `bytes`, are too many or too deep, or cannot be read.
 bool is_larger(const std::string& folder, int64_t bytes);
-
-// Removes a folder and what is in it, after the program has ended. Error: kIo, if something cannot be
-// removed.
-Status remove_program_folder(const std::string& folder);
 
 }  // namespace makar

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
+#include <linux/close_range.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
@@ -63,12 +64,15 @@ constexpr std::initializer_list<uint32_t> kOldModeCalls = {SYS_chmod};
 constexpr std::initializer_list<uint32_t> kOldFileCalls = {SYS_chown, SYS_lchown, SYS_utime, SYS_utimes,
                                                            SYS_futimesat};
 constexpr std::initializer_list<uint32_t> kOldProcessCalls = {SYS_fork, SYS_vfork};
+constexpr std::initializer_list<uint32_t> kOldWatchCalls = {SYS_inotify_init};
 constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 #elif defined(__aarch64__)
-constexpr std::initializer_list<uint32_t> kOldModeCalls = {}, kOldFileCalls = {}, kOldProcessCalls = {};
+constexpr std::initializer_list<uint32_t> kOldModeCalls = {}, kOldFileCalls = {}, kOldProcessCalls = {},
+                                          kOldWatchCalls = {};
 constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
 #else
-constexpr std::initializer_list<uint32_t> kOldModeCalls = {}, kOldFileCalls = {}, kOldProcessCalls = {};
+constexpr std::initializer_list<uint32_t> kOldModeCalls = {}, kOldFileCalls = {}, kOldProcessCalls = {},
+                                          kOldWatchCalls = {};
 constexpr uint32_t kArchitecture = 0;  // unknown: programs are not run
 #endif
 constexpr std::initializer_list<uint32_t> kModeCalls = {SYS_fchmod, SYS_fchmodat, kFchmodat2};
@@ -76,6 +80,9 @@ constexpr std::initializer_list<uint32_t> kModeCalls = {SYS_fchmod, SYS_fchmodat
 constexpr std::initializer_list<uint32_t> kFileCalls = {
     SYS_fchown,      SYS_fchownat,     SYS_utimensat,    SYS_setxattr, SYS_lsetxattr,  SYS_fsetxattr,
     SYS_removexattr, SYS_lremovexattr, SYS_fremovexattr, kSetxattrat,  kRemovexattrat, kFileSetattr};
+// Reports of what other processes do in folders that the program may not read.
+constexpr std::initializer_list<uint32_t> kWatchCalls = {SYS_inotify_init1, SYS_inotify_add_watch,
+                                                         SYS_fanotify_init, SYS_fanotify_mark};
 constexpr std::initializer_list<uint32_t> kOtherCalls = {
     // network, and ways around this filter
     SYS_socket, SYS_socketpair, SYS_io_uring_setup,
@@ -89,7 +96,7 @@ constexpr std::initializer_list<uint32_t> kOtherCalls = {
     SYS_msgctl, SYS_semget, SYS_semop, SYS_semtimedop, SYS_semctl, SYS_mq_open, SYS_mq_unlink,
     // the system
     SYS_mount, SYS_umount2, SYS_unshare, SYS_setns, SYS_bpf, SYS_perf_event_open, SYS_keyctl, SYS_add_key,
-    SYS_request_key, SYS_chroot, SYS_reboot};
+    SYS_request_key, SYS_chroot, SYS_reboot, SYS_open_by_handle_at};
 
 constexpr uint32_t error_action(uint32_t number) { return SECCOMP_RET_ERRNO | (number & SECCOMP_RET_DATA); }
 constexpr uint32_t kDeny = error_action(EPERM), kMissing = error_action(ENOSYS);
@@ -163,26 +170,32 @@ bool restrict_calls(int version, bool compiles) {
   CallFilter filter;
   filter.deny(kOtherCalls);
   filter.deny(kFileCalls), filter.deny(kOldFileCalls);
+  filter.deny(kWatchCalls), filter.deny(kOldWatchCalls);
   if (version < kTruncateVersion) filter.deny({SYS_truncate});
-  // Opening with O_TRUNC changes a file even if it is opened for reading, or for neither reading nor writing.
-  // The flags of openat2 are in memory, which a filter cannot read.
-  const std::initializer_list<uint32_t> truncating = {O_TRUNC, O_TRUNC | O_ACCMODE};
-  filter.argument_rule(SYS_openat, 2, O_TRUNC | O_ACCMODE, truncating, kDeny, SECCOMP_RET_ALLOW);
+  // Landlock lets a program open any file for neither reading nor writing (O_ACCMODE), which has effects on
+  // devices. Opening with O_TRUNC changes a file even if it is opened for reading. The flags of openat2 are
+  // in memory, which a filter cannot read.
+  const std::initializer_list<uint32_t> unchecked = {O_TRUNC, O_ACCMODE, O_TRUNC | O_ACCMODE};
+  filter.argument_rule(SYS_openat, 2, O_TRUNC | O_ACCMODE, unchecked, kDeny, SECCOMP_RET_ALLOW);
 #if defined(__x86_64__)
-  filter.argument_rule(SYS_open, 1, O_TRUNC | O_ACCMODE, truncating, kDeny, SECCOMP_RET_ALLOW);
+  filter.argument_rule(SYS_open, 1, O_TRUNC | O_ACCMODE, unchecked, kDeny, SECCOMP_RET_ALLOW);
 #endif
   filter.rule(SYS_openat2, kMissing);
   // Attributes of files can be set by ioctl; only calls for terminals and plain files (0x54..) are allowed.
   filter.argument_rule(SYS_ioctl, 1, 0xffffff00, {0x5400}, SECCOMP_RET_ALLOW, error_action(ENOTTY));
-  // Signals to the owner of a file, and leases that delay other processes.
-  filter.argument_rule(SYS_fcntl, 1, kAll, {F_SETOWN, F_SETOWN_EX, F_SETLEASE}, kDeny, SECCOMP_RET_ALLOW);
+  // Signals to the owner of a file, leases that delay other processes, and reports of changes in folders.
+  filter.argument_rule(SYS_fcntl, 1, kAll, {F_SETOWN, F_SETOWN_EX, F_SETLEASE, F_NOTIFY}, kDeny,
+                       SECCOMP_RET_ALLOW);
   filter.argument_rule(SYS_prctl, 0, kAll, {PR_SET_PDEATHSIG}, kDeny, SECCOMP_RET_ALLOW);
   if (!compiles) {
     filter.deny(kModeCalls), filter.deny(kOldModeCalls);
     filter.deny(kOldProcessCalls);
     filter.rule(SYS_clone3, kMissing);  // its flags are in memory
-    // Only threads, with the open files of the process: the limit of open files holds for all of them
+    // Takes space faster than the sizes of files are checked.
+    filter.rule(SYS_fallocate, error_action(EOPNOTSUPP));
+    // Only threads that keep the open files of the process: the limit of open files holds for all of them
     // together.
+    filter.argument_rule(SYS_close_range, 2, CLOSE_RANGE_UNSHARE, {0}, SECCOMP_RET_ALLOW, kDeny);
     filter.argument_rule(SYS_clone, 0, CLONE_THREAD | CLONE_FILES, {CLONE_THREAD | CLONE_FILES},
                          SECCOMP_RET_ALLOW, kDeny);
   }

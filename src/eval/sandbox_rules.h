@@ -11,9 +11,10 @@ int landlock_version();
 // that of Landlock.
 bool restrict_files(const char* folder, int version);
 
-// Denies sockets, signals, tracing, changes of other processes, memory outside of the limits, and the changes
-// of files that Landlock does not check: mode, owner, times and attributes. `compiles`: allows new processes
-// and chmod, which compilers need.
+// Denies sockets, signals, tracing, changes of other processes, memory outside of the limits, and what
+// Landlock does not check: changes of the mode, owner, times and attributes of files, opening files for
+// neither reading nor writing, and watching folders. `compiles`: allows new processes and chmod, which
+// compilers need.
 bool restrict_calls(int version, bool compiles);
 
 // Gives up the capabilities of root.

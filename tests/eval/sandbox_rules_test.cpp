@@ -3,9 +3,11 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/close_range.h>
 #include <linux/fs.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -151,6 +153,33 @@ TEST_F(SandboxRules, FilesOutsideKeepTheirModeOwnerTimesAndAttributes) {
   });
 }
 
+// Landlock checks neither: opening for neither reading nor writing has effects on devices.
+TEST_F(SandboxRules, FilesOutsideAreNeitherOpenedNorWatched) {
+  const char* path = path_.c_str();
+  const std::string own = own_.write("own", "text");
+  const int watches = inotify_init1(IN_CLOEXEC);
+  ASSERT_GE(watches, 0);
+  for (const bool compiles : {false, true}) {
+    const Rules rules{landlock_version(), compiles};
+    const auto errno_of = [&](const std::function<long()>& action) {
+      return result_of(own_.path(), rules, action);
+    };
+    EXPECT_EQ(errno_of([&] { return open(path, O_ACCMODE); }), EPERM);
+    EXPECT_EQ(errno_of([&] { return openat(AT_FDCWD, path, O_ACCMODE | O_NOCTTY); }), EPERM);
+#if defined(SYS_open)
+    EXPECT_EQ(errno_of([&] { return syscall(SYS_open, path, O_ACCMODE); }), EPERM);
+    EXPECT_EQ(errno_of([] { return syscall(SYS_inotify_init); }), EPERM);
+#endif
+    EXPECT_EQ(errno_of([] { return inotify_init1(0); }), EPERM);
+    EXPECT_EQ(errno_of([&] { return inotify_add_watch(watches, path, IN_ALL_EVENTS); }), EPERM);
+    EXPECT_EQ(errno_of([] { return syscall(SYS_fanotify_init, 0x200, 0); }), EPERM);  // FAN_REPORT_FID
+    EXPECT_EQ(errno_of([] { return syscall(SYS_fanotify_mark, -1, 0, 0, 0, 0); }), EPERM);
+    EXPECT_EQ(errno_of([&] { return fcntl(open("/usr", O_RDONLY), F_NOTIFY, DN_CREATE); }), EPERM);
+    EXPECT_EQ(errno_of([&] { return open(own.c_str(), O_RDWR); }), 0);
+  }
+  close(watches);
+}
+
 TEST_F(SandboxRules, OnlyCompilersMayChangeModesAndStartProcesses) {
   const std::string own = own_.write("program", "");
   const Rules compiler{landlock_version(), true};
@@ -191,12 +220,18 @@ TEST_F(SandboxRules, DeniesSignalsHiddenMemoryAndUncountedFiles) {
   EXPECT_EQ(errno_of([] { return memfd_create("x", 0); }), EPERM);
   EXPECT_EQ(errno_of([] { return syscall(447, 0); }), EPERM);  // memfd_secret
   EXPECT_EQ(errno_of([] { return syscall(SYS_shmget, 1, 4096, 01600); }), EPERM);
-  // A thread with open files of its own.
+  // Threads with open files of their own.
   EXPECT_EQ(errno_of([] {
               return syscall(SYS_clone, CLONE_VM | CLONE_SIGHAND | CLONE_THREAD, nullptr, nullptr, nullptr,
                              nullptr);
             }),
             EPERM);
+  EXPECT_EQ(errno_of([] { return syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_UNSHARE); }), EPERM);
+  EXPECT_EQ(errno_of([] { return syscall(SYS_close_range, 3u, ~0u, CLOSE_RANGE_CLOEXEC); }), 0);
+  EXPECT_EQ(errno_of([] { return syscall(SYS_close_range, 3u, ~0u, 0); }), 0);
+  const std::string own = own_ / "own";
+  EXPECT_EQ(errno_of([&] { return fallocate(open(own.c_str(), O_RDWR | O_CREAT, 0600), 0, 0, 4096); }),
+            EOPNOTSUPP);
 }
 
 }  // namespace

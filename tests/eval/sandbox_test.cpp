@@ -6,46 +6,14 @@
 #include <sys/stat.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/file.h"
+#include "sandbox_fixture.h"
 #include "scratch_folder.h"
 
 namespace makar {
 namespace {
-
-class Sandbox : public testing::Test {
- protected:
-  void SetUp() override {
-    const auto works = run_program("python", "");
-    if (!works.ok()) GTEST_SKIP() << works.error().text();
-    ASSERT_TRUE(works->passed);
-  }
-  // Neither passes nor reaches its time limit.
-  static bool is_stopped(const std::string& source, const std::string& language = "python") {
-    ProgramLimits limits;
-    limits.seconds = 60, limits.memory = 512 << 20;
-    const auto outcome = run_program(language, source, limits);
-    EXPECT_TRUE(outcome.ok()) << outcome.error().text();
-    return outcome.ok() && !outcome->passed && !outcome->timed_out;
-  }
-  static std::string printed(const std::string& language, const std::string& source) {
-    ProgramLimits limits;
-    limits.output = 10000;
-    const auto outcome = run_program(language, source, limits);
-    EXPECT_TRUE(outcome.ok() && outcome->passed) << (outcome.ok() ? outcome->output : outcome.error().text());
-    return outcome.ok() ? outcome->output : "";
-  }
-  static bool runs(const std::string& language) { return check_language(language).ok(); }
-  static bool passes(const std::string& source, const std::string& language = "python", double seconds = 10) {
-    ProgramLimits limits;
-    limits.seconds = seconds;
-    const auto outcome = run_program(language, source, limits);
-    EXPECT_TRUE(outcome.ok()) << outcome.error().text();
-    return outcome.ok() && outcome->passed;
-  }
-};
 
 TEST_F(Sandbox, TestsPassOrFail) {
   EXPECT_TRUE(passes("def f(x):\n    return x + 1\nassert f(1) == 2\n"));
@@ -158,35 +126,54 @@ time.sleep(60)
   EXPECT_TRUE(passes("files = [open('f%d' % i, 'w') for i in range(20)]\n"));
 }
 
+// A mapped file takes space on the disk after it is removed and closed.
+TEST_F(Sandbox, MappedFilesThatWereRemovedAreLimited) {
+  const std::string map_files = R"(
+import ctypes, os, time
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p] + [ctypes.c_size_t] * 5
+def map_files(count):
+    for i in range(count):
+        with open('m', 'wb+') as f:
+            f.truncate(4096)
+            os.remove('m')
+            assert libc.mmap(None, 4096, 1, 1, f.fileno(), 0) != 2 ** 64 - 1
+)";
+  EXPECT_TRUE(passes(map_files + "map_files(20)\ntime.sleep(0.3)\n"));
+  EXPECT_TRUE(is_stopped(map_files + "map_files(40)\ntime.sleep(60)\n"));
+  // Memory that threads share is no file.
+  EXPECT_TRUE(
+      passes("import mmap, time\nkept = [mmap.mmap(-1, 4096) for i in range(40)]\ntime.sleep(0.3)\n"));
+  if (!runs("cpp")) GTEST_SKIP() << "no C++ compiler";
+  // In a process whose first thread has ended.
+  EXPECT_TRUE(is_stopped(R"(
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+int main() {
+  std::thread([] {
+    for (int i = 0; i < 40; ++i) {
+      const int file = open("m", O_RDWR | O_CREAT, 0600);
+      unlink("m");
+      mmap(nullptr, 4096, PROT_READ, MAP_SHARED, file, 0);
+      close(file);
+    }
+    sleep(60);
+  }).detach();
+  syscall(SYS_exit, 0);
+})",
+                         "cpp"));
+}
+
 TEST_F(Sandbox, TheMemoryOfJavaScriptIsLimited) {
   if (!runs("javascript")) GTEST_SKIP() << "no node";
   EXPECT_TRUE(is_stopped("const a = []; for (;;) a.push(new Uint8Array(1 << 26).fill(1));", "javascript"));
   EXPECT_TRUE(
       is_stopped("const a = []; for (;;) a.push(new Uint8Array(new SharedArrayBuffer(1 << 26)).fill(1));",
                  "javascript"));
-}
-
-TEST_F(Sandbox, DeepFoldersStopTheProgramAndAreRemoved) {
-  const ScratchFolder temporary;
-  const char* const old = std::getenv("TMPDIR");
-  const std::string kept = old ? old : "";
-  setenv("TMPDIR", temporary.path().c_str(), 1);
-  const std::string deep = R"(
-import os, time
-open('moved-0', 'w').close()
-os.mkdir('moved-1')
-for i in range(1500):
-    name = 'd' * 200
-    os.mkdir(name)
-    open(name + '/file', 'w').close()
-    os.symlink('/', name + '/link')
-    os.mkdir(name + '/unreadable', 0)
-    os.chdir(name)
-)";
-  EXPECT_TRUE(run_program("python", deep).ok());  // it may end before its folder is measured
-  EXPECT_TRUE(is_stopped(deep + "time.sleep(60)\n"));
-  EXPECT_TRUE(std::filesystem::is_empty(temporary.path()));
-  old ? setenv("TMPDIR", kept.c_str(), 1) : unsetenv("TMPDIR");
 }
 
 TEST_F(Sandbox, RunsAreReproducible) {
@@ -225,6 +212,16 @@ TEST_F(Sandbox, RunsJavaScriptAndCpp) {
   if (!runs("cpp")) GTEST_SKIP() << "no C++ compiler";
   EXPECT_FALSE(passes("#include <cassert>\nint main() { assert(false); }", "cpp"));
   EXPECT_FALSE(run_program("cpp", "int main( {")->compiled);
+  EXPECT_TRUE(passes("int main(int count, char**) { return count - 1; }", "cpp"));
+  EXPECT_FALSE(passes("int main() { return 1; }", "cpp"));
+  EXPECT_FALSE(
+      passes("#include <cstdlib>\nint add(int, int) { std::exit(0); }\n"
+             "int main() { return add(1, 2) == 3 ? 0 : 1; }",
+             "cpp"));
+  EXPECT_FALSE(
+      passes("#include <unistd.h>\nstruct Early {\n  Early() { _exit(0); }\n} early;\n"
+             "int main() { return 1; }",
+             "cpp"));
 }
 
 }  // namespace
