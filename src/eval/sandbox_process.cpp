@@ -50,9 +50,29 @@ void prepare_process() {
   personality(ADDR_NO_RANDOMIZE);
 }
 
+// What the child needs. It is made before the fork: beyond its limit of memory, which this process may
+// exceed, the child cannot allocate.
+struct Prepared {
+  Prepared(const Process& p)
+      : landlock(landlock_version()),
+        calls(landlock, p.compiles),
+        words(p.arguments),
+        variables(kEnvironment.begin(), kEnvironment.end()) {
+    variables.push_back("HOME=" + p.folder), variables.push_back("TMPDIR=" + p.folder);
+    for (std::string& one : words) arguments.push_back(one.data());
+    for (std::string& one : variables) environment.push_back(one.data());
+    arguments.push_back(nullptr), environment.push_back(nullptr);
+  }
+  Prepared(const Prepared&) = delete;
+  int landlock;
+  CallFilter calls;
+  std::vector<std::string> words, variables;
+  std::vector<char*> arguments, environment;
+};
+
 // Runs in the child process: restricts it and executes the program. Writes the name of a failed step to
 // `report`.
-[[noreturn]] void run_child(const Process& p, const ProgramLimits& limits, std::vector<char*>& argv,
+[[noreturn]] void run_child(const Process& p, const ProgramLimits& limits, const Prepared& prepared,
                             int report, pid_t parent) {
   const char* failed_step = nullptr;
   const auto need = [&](bool ok, const char* what) {
@@ -77,17 +97,11 @@ void prepare_process() {
   need(limit(p.memory_limit, limits.memory), "the limit of memory");
   need(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "no_new_privs");
   need(prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent, "PR_SET_PDEATHSIG");
-  const int version = landlock_version();
-  need(restrict_files(p.folder.c_str(), version), "Landlock");
+  need(restrict_files(p.folder.c_str(), prepared.landlock), "Landlock");
   need(drop_capabilities(), "capset");
-  need(restrict_calls(version, p.compiles), "seccomp");
+  need(prepared.calls.install(), "seccomp");
   if (!failed_step) {
-    std::vector<std::string> variables(kEnvironment.begin(), kEnvironment.end());
-    variables.push_back("HOME=" + p.folder), variables.push_back("TMPDIR=" + p.folder);
-    std::vector<char*> environment;
-    for (std::string& one : variables) environment.push_back(one.data());
-    environment.push_back(nullptr);
-    execve(p.program.c_str(), argv.data(), environment.data());
+    execve(p.program.c_str(), prepared.arguments.data(), prepared.environment.data());
     failed_step = "execve";
   }
   [[maybe_unused]] const auto written = write(report, failed_step, std::strlen(failed_step));
@@ -172,14 +186,11 @@ class GroupWatcher {
 }  // namespace
 
 Result<ProcessResult> run_process(const Process& p, const ProgramLimits& limits) {
-  std::vector<std::string> arguments = p.arguments;
-  std::vector<char*> argv;
-  for (std::string& one : arguments) argv.push_back(one.data());
-  argv.push_back(nullptr);
+  const Prepared prepared(p);
   std::array<int, 2> report = {};
   if (pipe2(report.data(), O_CLOEXEC) != 0) return io_error("sandbox", "make a pipe");
   const pid_t parent = getpid(), child = fork();
-  if (child == 0) run_child(p, limits, argv, report[1], parent);
+  if (child == 0) run_child(p, limits, prepared, report[1], parent);
   close(report[1]);
   if (child < 0) {
     close(report[0]);

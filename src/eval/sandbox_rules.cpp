@@ -4,7 +4,6 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
-#include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
@@ -18,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace makar {
@@ -102,9 +102,9 @@ constexpr uint32_t error_action(uint32_t number) { return SECCOMP_RET_ERRNO | (n
 constexpr uint32_t kDeny = error_action(EPERM), kMissing = error_action(ENOSYS);
 
 // A filter of system calls: each rule leaves the number of the call in the accumulator, or ends.
-class CallFilter {
+class FilterCode {
  public:
-  CallFilter() {
+  FilterCode() {
     add(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch));
     add(BPF_JMP | BPF_JEQ | BPF_K, kArchitecture, 1, 0);
     add(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS);
@@ -129,10 +129,9 @@ class CallFilter {
     for (const uint32_t value : values) rule(value, if_listed);
     add(BPF_RET | BPF_K, otherwise);
   }
-  bool install() {
+  std::vector<sock_filter> allowing_the_rest() {
     add(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
-    const sock_fprog program = {static_cast<unsigned short>(code_.size()), code_.data()};
-    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+    return std::move(code_);
   }
 
  private:
@@ -164,10 +163,10 @@ bool restrict_files(const char* folder, int version) {
   return ok;
 }
 
-bool restrict_calls(int version, bool compiles) {
-  if (kArchitecture == 0) return false;
+CallFilter::CallFilter(int version, bool compiles) {
+  if (kArchitecture == 0) return;
   constexpr uint32_t kAll = ~uint32_t{0};
-  CallFilter filter;
+  FilterCode filter;
   filter.deny(kOtherCalls);
   filter.deny(kFileCalls), filter.deny(kOldFileCalls);
   filter.deny(kWatchCalls), filter.deny(kOldWatchCalls);
@@ -199,7 +198,14 @@ bool restrict_calls(int version, bool compiles) {
     filter.argument_rule(SYS_clone, 0, CLONE_THREAD | CLONE_FILES, {CLONE_THREAD | CLONE_FILES},
                          SECCOMP_RET_ALLOW, kDeny);
   }
-  return filter.install();
+  code_ = filter.allowing_the_rest();
+}
+
+bool CallFilter::install() const {
+  // The kernel does not write to it.
+  const sock_fprog program = {static_cast<unsigned short>(code_.size()),
+                              const_cast<sock_filter*>(code_.data())};
+  return !code_.empty() && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 bool drop_capabilities() {

@@ -1,6 +1,9 @@
 // What a program in the sandbox may do: Landlock restricts files, a seccomp filter restricts system calls.
 // Both hold for the calling process and the programs it executes, and cannot be undone.
 #pragma once
+#include <linux/filter.h>
+
+#include <vector>
 
 namespace makar {
 
@@ -11,11 +14,18 @@ int landlock_version();
 // that of Landlock.
 bool restrict_files(const char* folder, int version);
 
-// Denies sockets, signals, tracing, changes of other processes, memory outside of the limits, and what
-// Landlock does not check: changes of the mode, owner, times and attributes of files, opening files for
-// neither reading nor writing, and watching folders. `compiles`: allows new processes and chmod, which
+// A filter that denies sockets, signals, tracing, changes of other processes, memory outside of the limits,
+// and what Landlock does not check: changes of the mode, owner, times and attributes of files, opening files
+// for neither reading nor writing, and watching folders. `compiles`: allows new processes and chmod, which
 // compilers need.
-bool restrict_calls(int version, bool compiles);
+class CallFilter {
+ public:
+  CallFilter(int version, bool compiles);
+  bool install() const;  // allocates no memory
+
+ private:
+  std::vector<sock_filter> code_;
+};
 
 // Gives up the capabilities of root.
 bool drop_capabilities();

@@ -38,7 +38,7 @@ int result_of(const std::string& folder, const Rules& rules, const std::function
   if (child == 0) {
     const bool ready = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
                        restrict_files(folder.c_str(), rules.version) &&
-                       restrict_calls(rules.version, rules.compiles);
+                       CallFilter(rules.version, rules.compiles).install();
     if (!ready) _exit(255);
     _exit(action() < 0 ? errno : 0);
   }
