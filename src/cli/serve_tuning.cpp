@@ -1,8 +1,6 @@
 #include "cli/serve_tuning.h"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 #include "base/cores.h"
 #include "base/quote.h"
@@ -26,9 +24,7 @@ Result<TuningBase> base_of(const ModelRegistry& registry, const std::string& nam
 
 // Steps between validations: a multiple of kSaveSteps, so that checkpoints have a validation loss, and at
 // least as many as train on the number of records that a validation reads.
-int64_t validation_steps(const std::string& validation, int64_t batch_size) {
-  std::ifstream in(validation, std::ios::binary);
-  const int64_t records = std::count(std::istreambuf_iterator<char>(in), {}, '\n');
+int64_t validation_steps(int64_t records, int64_t batch_size) {
   return kSaveSteps * (1 + records / (kSaveSteps * batch_size));
 }
 
@@ -59,7 +55,7 @@ std::vector<std::string> job_command(const Json& job, const TuningBase& base, co
   } else {
     add("--val-datasets", files.validation);
     add("--eval-steps",
-        std::to_string(validation_steps(files.validation, settings["batch_size"].get<int64_t>())));
+        std::to_string(validation_steps(files.validation_records, settings["batch_size"].get<int64_t>())));
   }
   return out;
 }
@@ -99,10 +95,14 @@ TuningOptions ServeTuningOptions::options(ModelRegistry& registry, LogWriter& lo
     return job_command(job, base, files, job_threads);
   };
   out.identity = model_identity;
-  out.publish = [&registry](const std::string& model, const TuningBase& base,
-                            const std::string& folder) -> Status {
-    if (registry.add({model, base.path, {}, folder})) return Done{};
-    return error_at("model", "another model is served as {}", quote(model));
+  out.publish = [&registry](const TunedModel& model) -> Status {
+    if (registry.add({.name = model.name,
+                      .path = model.base.path,
+                      .adapters = {},
+                      .adapter_folder = model.folder,
+                      .check = model.check}))
+      return Done{};
+    return error_at("model", "another model is served as {}", quote(model.name));
   };
   out.unpublish = [&registry](const std::string& model) { registry.remove(model); };
   out.log = [&log](const std::string& line) { log.write(line); };

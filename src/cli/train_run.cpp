@@ -212,6 +212,9 @@ void print_trained(const TrainCommon& common, const LoopResult& result, const Js
 
 int run_job(const TrainJob& job) {
   const TrainCommon& common = job.common;
+  if (!common.val_datasets.empty() && job.task.validation_batches() == 0)
+    return report(error_at("val_datasets", "no record of {} can be used for validation",
+                           fmt::join(common.val_datasets, ", ")));
   std::string sample;
   std::function<void()> end_line;
   LoopEvents events = printed_events(common, measure_peak(job.device), end_line);

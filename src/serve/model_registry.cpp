@@ -180,6 +180,7 @@ Result<ModelLease> ModelRegistry::load(const FoundModel& found) {
     const uint64_t first_map = map_count();
     auto opened = [&]() -> Result<std::shared_ptr<ActiveModel>> {
       try {
+        if (entry.check) MAKAR_RETURN_IF_ERROR(entry.check());
         return open_(entry, reserved());
       } catch (const std::exception& e) {
         return error_of(Error::Kind::kIo, entry.name, "internal error: cannot be loaded: {}", e.what());

@@ -10,10 +10,11 @@ namespace makar {
 
 struct ModelEntry {
   std::string name, path;
-  std::vector<std::string> adapters;  // adapter names, usable as model names in requests
-  std::string adapter_folder = "";    // an adapter that all requests of this entry use
-  int64_t labels = 0;                 // number of classes; 0: not a classifier
-  bool generates = true;              // false for encoders and classifiers
+  std::vector<std::string> adapters;   // adapter names, usable as model names in requests
+  std::string adapter_folder = "";     // an adapter that all requests of this entry use
+  int64_t labels = 0;                  // number of classes; 0: not a classifier
+  bool generates = true;               // false for encoders and classifiers
+  std::function<Status()> check = {};  // an error: it is not loaded
 };
 
 struct ModelState {

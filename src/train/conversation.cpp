@@ -187,6 +187,7 @@ Result<ConversationStores> open_conversations(const DatasetOptions& options,
   MAKAR_RETURN_IF_ERROR(make_folder(folder));
   std::optional<ConversationWriter> writer;
   writer.emplace(folder, vocab);
+  std::string first_bad;
   const auto add = [&](const DatasetSpec& spec, ValidationSplit& split) -> Status {
     const uint64_t train = writer->train(), validation = writer->validation();
     MAKAR_TRY(const auto read, read_conversations(spec.data(), spec.type, encoder, split, *writer));
@@ -195,6 +196,8 @@ Result<ConversationStores> open_conversations(const DatasetOptions& options,
                             writer->validation() - validation,
                             read.schema.empty() ? "unknown" : read.schema));
     report_bad_records(options, read.bad);
+    if (first_bad.empty() && read.bad.count > 0)
+      first_bad = "; the first record that could not be used: " + read.bad.reported.at(0);
     return Done{};
   };
   const auto restart = [&]() -> Status {
@@ -202,7 +205,7 @@ Result<ConversationStores> open_conversations(const DatasetOptions& options,
     return Done{};
   };
   MAKAR_RETURN_IF_ERROR(read_datasets(options, add, restart));
-  if (writer->train() == 0) return error_at("datasets", "there is no conversation to train on");
+  if (writer->train() == 0) return error_at("datasets", "there is no conversation to train on{}", first_bad);
   MAKAR_RETURN_IF_ERROR(writer->finish());
   ConversationStores out;
   MAKAR_TRY(out.train, TokenStore::open(folder, "train"));

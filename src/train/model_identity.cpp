@@ -29,11 +29,12 @@ bool counts(const fs::path& file, bool has_config) {
 }
 
 // The hash of each part goes into a SHA-256, which alone would be slower than the disk.
-Status add_file(const std::string& path, Sha256& sum) {
+Status add_file(const std::string& path, Sha256& sum, const std::function<bool()>& stop) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return io_error(path, "open");
   std::string part(size_t{1} << 20, '\0');
   while (in) {
+    if (stop && stop()) return error_of(Error::Kind::kIo, path, "reading was stopped");
     in.read(part.data(), static_cast<std::streamsize>(part.size()));
     if (in.bad()) return io_error(path, "read");
     const uint64_t hash = hash_bytes(std::string_view(part).substr(0, static_cast<size_t>(in.gcount())));
@@ -55,11 +56,11 @@ Result<std::vector<std::string>> files_of(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> model_identity(const std::string& path) {
+Result<std::string> model_identity(const std::string& path, const std::function<bool()>& stop) {
   Sha256 sum;
   if (!is_folder(path)) {
     MAKAR_TRY(const std::vector<std::string> parts, files_of(path));
-    for (const std::string& part : parts) MAKAR_RETURN_IF_ERROR(add_file(part, sum));
+    for (const std::string& part : parts) MAKAR_RETURN_IF_ERROR(add_file(part, sum, stop));
     return sum.hex();
   }
   const bool has_config = is_file(path + "/config.json");
@@ -71,7 +72,7 @@ Result<std::string> model_identity(const std::string& path) {
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
     sum.add(file.filename().string());
-    MAKAR_RETURN_IF_ERROR(add_file(file.string(), sum));
+    MAKAR_RETURN_IF_ERROR(add_file(file.string(), sum, stop));
   }
   return sum.hex();
 }

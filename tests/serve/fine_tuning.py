@@ -102,16 +102,20 @@ def check_failures(s):
     job = create(s, bad)[1]
     wait_until_over(s, job["id"])
     done = read_job(s, job["id"])
-    check(done["status"] == "failed" and done["error"]["message"] and done["fine_tuned_model"] is None,
-          f"bad data fails with a reason: {done}")
+    check(done["status"] == "failed" and "training_file" in done["error"]["message"] and ":1: " in done["error"]["message"] and
+          done["fine_tuned_model"] is None, f"bad data fails with the first bad line: {done}")
+    done = finished(s, create(s, upload(s, chats(), purpose="fine-tune")[1]["id"], validation_file=bad)[1]["id"])
+    check(done["status"] == "failed" and "validation_file" in done["error"]["message"], f"a validation file without records: {done}")
     good = upload(s, chats(), purpose="fine-tune")[1]["id"]
     other = upload(s, chats(), purpose="batch")[1]["id"]
     for body, part in (({"training_file": "file-none"}, "file-none"), ({"training_file": other}, "purpose fine-tune"), ({}, "training_file"),
                        ({"training_file": good, "model": "nobody"}, "nobody"), ({"training_file": good, "suffix": "a b"}, "suffix"),
                        ({"training_file": good, "hyperparameters": {"n_epochs": 0}}, "n_epochs"),
+                       ({"training_file": good, "hyperparameters": {"n_epochs": 1.9}}, "integer"),
                        ({"training_file": good, "method": {"type": "reinforcement"}}, "supervised or dpo")):
         status, answer = s.post("/v1/fine_tuning/jobs", {"model": s.name, **body})
         check(status in (400, 404) and part in answer["error"]["message"] + str(answer["error"].get("param")), f"{body}: {status} {answer}")
+    check(get(s, "/v1/fine_tuning/jobs//events")[0] == 404, "the events of no job")
     for path in ("ftjob-none", "../x", f"{job['id']}/else"):
         check(get(s, f"/v1/fine_tuning/jobs/{path}")[0] in (400, 404), path)
     check(s.post(f"/v1/fine_tuning/jobs/{job['id']}/cancel", {})[0] == 400, "a job that has ended is not cancelled")
@@ -226,6 +230,37 @@ def check_kills(makar, model, files):
         check(served == models[:1] and chat(s, models[0])[0] == 200, f"deleted models stay deleted: {served}")
 
 
+def check_moved_base(makar, model, files):
+    """A job continues when its base has moved, and waits while it is not served."""
+    flags, moved = ("--fine-tuning", "--fine-tuning-threads", "1", "--files", files, "--alias"), model.parent / "moved"
+    with Server(makar, *flags, "one", model=model) as s:
+        s.name = "one"
+        job = create(s, upload(s, chats(200), purpose="fine-tune")[1]["id"], hyperparameters={"n_epochs": 3})[1]["id"]
+        wait_until(lambda: (read_job(s, job)["trained_tokens"] or 0) > 0)
+        s.stop()
+    with Server(makar, *flags, "two", model=model) as s:
+        wait_until(lambda: read_list(s, job, "events")[0]["level"] == "warn")
+        check(read_job(s, job)["status"] == "running" and "'one'" in read_list(s, job, "events")[0]["message"],
+              f"a job waits for its base: {read_list(s, job, 'events')[0]}")
+    model.rename(moved)
+    with Server(makar, *flags, "one", model=moved) as s:
+        done = finished(s, job)
+        check(done["status"] == "succeeded" and chat(s, done["fine_tuned_model"])[0] == 200, f"the base has moved: {done}")
+        check("resuming at step" in (pathlib.Path(files) / job / "output.txt").read_text(), "the job resumes on the moved base")
+    moved.rename(model)
+
+
+def check_changed_base(s, model, weights):
+    """The base changes after the model was published, and before it is first loaded."""
+    job = create(s, upload(s, chats(), purpose="fine-tune")[1]["id"], hyperparameters={"n_epochs": 1})[1]["id"]
+    name, before = finished(s, job)["fine_tuned_model"], weights.read_bytes()
+    for data, good in ((before[:-1] + bytes([before[-1] ^ 1]), False), (before, True)):
+        (model / "new").write_bytes(data)
+        (model / "new").rename(weights)
+        status, answer = chat(s, name)
+        check(status == 200 if good else "have changed" in answer["error"]["message"], f"a changed base: {status} {answer}")
+
+
 def check_other_base(makar, model, files, tuned):
     """A model is not served on a base with other weights."""
     weights = model / "model.safetensors"
@@ -272,6 +307,7 @@ def main():
             check_cancelling(s)
             check_validation(s, files)
             check_pairs(s)
+            check_changed_base(s, model, model / "model.safetensors")
             file_id = upload(s, chats(200), purpose="fine-tune")[1]["id"]
             job = create(s, file_id, seed=3, hyperparameters={"n_epochs": 4, "learning_rate_multiplier": 10})[1]["id"]
             wait_until(lambda: (read_job(s, job)["trained_tokens"] or 0) > 0)
@@ -284,6 +320,7 @@ def main():
             output = (pathlib.Path(files) / job / "output.txt").read_text()
             check("resuming at step" in output or "stopped at step" in output, f"the job resumes: {output[-300:]}")
         check_other_base(makar, model, files, tuned)
+        check_moved_base(makar, model, str(root / "moving"))
         with Server(makar, *flags, model=model) as s:
             check_deletion(s, files, tuned)
         check_kills(makar, model, files)

@@ -16,6 +16,8 @@
 
 #include "scratch_folder.h"
 #include "serve/tuning/job.h"
+#include "serve/tuning/job_process.h"
+#include "serve/tuning/start_limited.h"
 #include "serve/tuning/tuning_jobs.h"
 
 namespace makar {
@@ -156,6 +158,30 @@ TEST_F(TuningRecordsTest, LimitsOfAnOwner) {
   EXPECT_FALSE(records_->get(ids[3])) << "its job is the oldest without a model";
 }
 
+TEST_F(TuningRecordsTest, AnOwnerKeepsItsTurnWhenItsJobsAreDeleted) {
+  limits_ = {.unfinished = 3, .stored = 2};
+  open();
+  const std::string b = create("b");
+  records_->start(b), records_->fail(b, "");
+  const std::string first = create("a");
+  records_->start(first), records_->fail(first, "");
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(records_->cancel("a", create("a")).ok());
+  EXPECT_FALSE(records_->get(first));
+  open();
+  create("a");
+  const std::string next = create("b");
+  EXPECT_EQ(*records_->next(), next) << "the latest start of b was before that of a";
+}
+
+TEST(TuningJob, EpochsAreWhole) {
+  const auto create = [](const Json& epochs) {
+    return new_tuning_job({{"training_file", "file-1"}, {"hyperparameters", {{"n_epochs", epochs}}}});
+  };
+  EXPECT_FALSE(create(1.9).ok() || create("2").ok() || create(0).ok());
+  EXPECT_EQ((*create("auto"))["hyperparameters"]["n_epochs"], 3);
+  EXPECT_EQ((*create(2))["hyperparameters"]["n_epochs"], 2);
+}
+
 TEST_F(TuningRecordsTest, AModelIsDeletedByItsOwner) {
   const std::string id = create("x"), model = "ft:" + id, adapter = records_->folder(id).run() + "/adapter";
   write(adapter, "weights");
@@ -229,7 +255,10 @@ TEST_F(TuningRecordsTest, KillsLeaveNoModelWithoutFilesAndNoFilesWithoutJob) {
 
 TEST_F(TuningRecordsTest, AFailedCreationLeavesNothing) {
   fs::remove(data_);
-  EXPECT_FALSE(try_create("x").ok());
+  const auto failed = try_create("x");
+  ASSERT_FALSE(failed.ok());
+  EXPECT_EQ(failed.error().kind, Error::Kind::kNotFound);
+  EXPECT_EQ(failed.error().text(), "training_file: the file was deleted");
   EXPECT_TRUE(fs::is_empty(folder_));
 }
 
@@ -314,8 +343,9 @@ TEST(BaseIdentities, HashOnlyChangedFiles) {
   const std::string file = scratch.path() + "/model/weights";
   write(file, "a");
   int hashed = 0;
-  const auto hash = [&](const std::string&) -> Result<std::string> {
+  const HashModel hash = [&](const std::string&, const auto& stop) -> Result<std::string> {
     ++hashed;
+    if (stop()) return error_at(file, "stopped");
     return read_file(file);
   };
   BaseIdentities identities(hash), next_server(hash);
@@ -327,6 +357,51 @@ TEST(BaseIdentities, HashOnlyChangedFiles) {
   EXPECT_EQ(next_server.of(first->path, *first)->hash, "bc");
   EXPECT_EQ(hashed, 3);
   EXPECT_FALSE(identities.of(scratch.path() + "/none").ok());
+  const auto changed = identities.check("tiny", first->path, *first, "then");
+  ASSERT_FALSE(changed.ok());
+  EXPECT_EQ(changed.error().text(), "model: the files of 'tiny' have changed since then");
+  write(file, "a");
+  next_server.stop();
+  const auto stopped = next_server.check("tiny", first->path, *first, "then");
+  ASSERT_FALSE(stopped.ok());
+  EXPECT_EQ(stopped.error().text(), "model: the files of 'tiny' cannot be read: stopped");
+  EXPECT_EQ(identities.check("tiny", first->path, *first, "then")->hash, "a");
+}
+
+TEST(JobProcess, TheBaseHasANameThatStays) {
+  const ScratchFolder scratch;
+  const std::string folder = scratch.path() + "/job", parts = scratch.path() + "/m-00001-of-00002.gguf";
+  fs::create_directory(folder);
+  write(scratch.path() + "/a/config.json", "a"), write(scratch.path() + "/b/config.json", "b");
+  write(scratch.path() + "/m.gguf", "one"), write(parts, "first");
+  EXPECT_EQ(*link_base(folder, scratch.path() + "/a"), "served_base");
+  EXPECT_EQ(*read_file(folder + "/served_base/config.json"), "a");
+  EXPECT_EQ(*link_base(folder, scratch.path() + "/b"), "served_base");
+  EXPECT_EQ(*read_file(folder + "/served_base/config.json"), "b");
+  EXPECT_EQ(*link_base(folder, scratch.path() + "/m.gguf"), "served_base.gguf");
+  EXPECT_EQ(*read_file(folder + "/served_base.gguf"), "one");
+  EXPECT_EQ(*link_base(folder, parts), "served_base/m-00001-of-00002.gguf");
+  EXPECT_EQ(*read_file(folder + "/served_base/m-00001-of-00002.gguf"), "first");
+}
+
+TEST(JobProcess, KnowsAProcessByItsStart) {
+  const ScratchFolder scratch;
+  const std::string stat = scratch.path() + "/stat";
+  EXPECT_FALSE(running_process(stat));
+  const auto started =
+      start_limited({"/bin/sh", "-c", "sleep 600"}, {scratch.path(), scratch.path() + "/out", stat, 1 << 30});
+  ASSERT_TRUE(started.ok());
+  EXPECT_TRUE(until([&] { return running_process(stat) == *started; }));
+  const std::string text = *read_file(stat);
+  for (const std::string& other : {std::string("x"), std::string("1 (a"), text.substr(0, text.size() / 4),
+                                   std::string("1 (sh) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 7 0\n")}) {
+    write(stat, other);
+    EXPECT_FALSE(running_process(stat)) << other;
+  }
+  write(stat, text);
+  kill(-*started, SIGKILL);
+  EXPECT_TRUE(until([&] { return !running_process(stat); })) << "dead, though nobody waited for it";
+  waitpid(*started, nullptr, 0);
 }
 
 // A server whose jobs are shell scripts; $RUN is the folder of the run.
@@ -341,9 +416,9 @@ class TuningJobsTest : public testing::Test {
     options_.command = [this](const Json&, const TuningBase&, const TuningFiles& files) {
       return std::vector<std::string>{"/bin/sh", "-c", "RUN=" + files.folder + "; mkdir -p $RUN; " + script_};
     };
-    options_.identity = [](const std::string& path) { return read_file(path); };
-    options_.publish = [this](const std::string& model, const TuningBase&, const std::string&) -> Status {
-      published_ += model;
+    options_.identity = [](const std::string& path, const auto&) { return read_file(path); };
+    options_.publish = [this](const TunedModel& model) -> Status {
+      published_ += model.name, check_ = model.check;
       return Done{};
     };
     options_.unpublish = [this](const std::string&) { published_.clear(); };
@@ -376,13 +451,16 @@ class TuningJobsTest : public testing::Test {
   const ScratchFolder scratch_;
   const std::string base_;
   bool served_ = true;
+  std::function<Status()> check_;
   std::string script_ = "exit 1", published_, log_;
   TuningOptions options_;
   std::unique_ptr<FileStore> store_;
   std::unique_ptr<TuningJobs> jobs_;
 };
 
-const std::string kFinish = R"(echo '{"finished": true}' > $RUN/run.json)";
+const std::string kFinish =
+    "touch $RUN/adapter_model.safetensors $RUN/adapter_config.json; "
+    R"(echo '{"finished": true}' > $RUN/run.json)";
 
 TEST_F(TuningJobsTest, SucceedsOrFailsWithItsReason) {
   script_ = R"(echo '{"step": 1, "loss": 2.0, "lr": 0.1, "tokens": 7}' > $RUN/log.jsonl; )" + kFinish;
@@ -496,6 +574,14 @@ TEST_F(TuningJobsTest, AModelNeedsTheBaseItWasTrainedOn) {
   };
   restart();
   EXPECT_EQ(published_ + log_, model);
+  EXPECT_TRUE(check_().ok());
+  const std::string record = store_->folder() + "/" + id + ".json", before = *read_file(record);
+  write(base_, "another base");
+  EXPECT_NE(check_().error().text().find("have changed since the training"), std::string::npos);
+  write(base_, "base");
+  EXPECT_TRUE(check_().ok()) << "the same bytes";
+  restart();
+  EXPECT_NE(*read_file(record), before) << "the next server need not read the base";
   write(base_, "another base");
   restart();
   EXPECT_EQ(published_, "");
@@ -508,20 +594,172 @@ TEST_F(TuningJobsTest, AModelNeedsTheBaseItWasTrainedOn) {
   served_ = true;
   restart();
   EXPECT_EQ(published_ + log_, model);
+  const std::string weights = run_folder(id) + "/adapter_model.safetensors";
+  fs::rename(weights, weights + "x");
+  restart();
+  EXPECT_NE(log_.find("adapter_model.safetensors is missing"), std::string::npos) << log_;
+  fs::rename(weights + "x", weights);
+  restart();
+  EXPECT_EQ(published_ + log_, model);
   EXPECT_TRUE(jobs_->delete_model("", model).ok());
   restart();
   EXPECT_EQ(published_ + log_, "");
 }
 
-TEST_F(TuningJobsTest, ARunDoesNotContinueOnAnotherBase) {
-  script_ = "sleep 600";
+TEST_F(TuningJobsTest, AJobWaitsForItsBase) {
+  script_ = "touch $RUN/kept; sleep 600";
+  options_.retry_time = std::chrono::milliseconds(200);
   start();
   const std::string id = create();
-  EXPECT_TRUE(until([&] { return job(id)["status"] == "running"; }));
+  EXPECT_TRUE(until([&] { return fs::exists(run_folder(id) + "/kept"); }));
   stop();
   write(base_, "another base");
+  script_ = kFinish;
   start();
-  EXPECT_NE(end(id).find("have changed since the job started"), std::string::npos);
+  EXPECT_EQ(end(create()), "succeeded") << "other jobs run";
+  const auto warning = [&] { return jobs_->events("", id)->at(0)["message"].get<std::string>(); };
+  EXPECT_EQ(warning(), "The job waits: model: the files of 'tiny' have changed since the job started");
+  stop();
+  served_ = false, log_.clear();
+  start();
+  EXPECT_TRUE(until([&] { return warning().ends_with("is not served"); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  EXPECT_TRUE(job(id)["status"] == "running" && fs::exists(run_folder(id) + "/kept"));
+  EXPECT_EQ(log_.find("waits"), log_.rfind("waits")) << "one line: " << log_;
+  stop();
+  served_ = true;
+  write(base_, "base");
+  fs::rename(base_, base_ + "-moved"), fs::create_symlink(base_ + "-moved", base_);
+  start();
+  EXPECT_EQ(end(id), "succeeded");
+}
+
+// A server that is killed leaves its process, which goes on for long.
+TEST_F(TuningJobsTest, TheProcessOfAKilledServerIsEnded) {
+  options_.stop_time = std::chrono::milliseconds(1500);
+  script_ = "trap '' TERM; touch $RUN/started; sleep 600";
+  for (const bool cancelled : {false, true}) {
+    const pid_t server = fork();
+    if (server == 0) {
+      start(), create();
+      for (;;) pause();
+    }
+    std::string id;
+    EXPECT_TRUE(until([&] {
+      std::error_code none;
+      for (const auto& job : fs::directory_iterator(scratch_.path() + "/files", none))
+        if (fs::exists(job.path() / "run/started")) id = job.path().filename().string();
+      return !id.empty();
+    }));
+    ::kill(server, SIGKILL);
+    waitpid(server, nullptr, 0);
+    const std::string stat = scratch_.path() + "/files/" + id + "/process.txt";
+    EXPECT_TRUE(running_process(stat));
+    const std::string before = script_;
+    script_ = kFinish;
+    const auto begin = std::chrono::steady_clock::now();
+    start();
+    if (cancelled) EXPECT_TRUE(jobs_->cancel("", id).ok());
+    EXPECT_EQ(end(create()), "succeeded") << "two processes at a time";
+    EXPECT_FALSE(running_process(stat));
+    EXPECT_EQ(end(id), cancelled ? "cancelled" : "succeeded");
+    EXPECT_EQ(std::chrono::steady_clock::now() - begin < options_.stop_time, cancelled);
+    stop();
+    fs::remove_all(scratch_.path() + "/files");
+    script_ = before;
+  }
+}
+
+TEST_F(TuningJobsTest, ARunThatFinishedSucceedsWhateverTheLimits) {
+  script_ = kFinish + "; sleep 600";
+  start();
+  const std::string id = create();
+  EXPECT_TRUE(until([&] { return JobFolder(store_->folder(), id).run_finished(); }));
+  {  // without the server's last look
+    const std::string path = store_->folder() + "/" + id + ".json";
+    stop();
+    Json record = *read_json(path);
+    record["job"]["status"] = "running", record["job"]["fine_tuned_model"] = nullptr, record["seconds"] = 100;
+    write(path, dump(record));
+  }
+  options_.max_seconds = 1, options_.disk = 1;
+  start();
+  EXPECT_EQ(end(id), "succeeded");
+}
+
+TEST_F(TuningJobsTest, ADamagedRecordIsLeftOut) {
+  script_ = "exit 1";
+  start();
+  const std::string id = create(), path = store_->folder() + "/" + id + ".json";
+  end(id);
+  stop();
+  const Json record = *read_json(path);
+  for (const char* patch :
+       {R"({"hyperparameters": null})", R"({"hyperparameters": {}})", R"({"method": null})",
+        R"({"hyperparameters": {"n_epochs": "3"}})", R"({"method": {}})", R"({"method": [1]})",
+        R"({"status": "lost"})", R"({"seed": "1"})", R"({"suffix": 1})", R"({"model": null})",
+        R"({"validation_file": 1})", R"({"status": "succeeded"})"}) {
+    Json damaged = record;
+    damaged["job"]["status"] = "running", damaged["job"]["error"] = nullptr;
+    const Json changes = *parse_json(patch, "patch");
+    for (const auto& [key, value] : changes.items()) damaged["job"][key] = value;
+    write(path, dump(damaged));
+    log_.clear();
+    start();
+    EXPECT_FALSE(jobs_->find("", id).ok()) << patch;
+    EXPECT_NE(log_.find(id + ".json is left out"), std::string::npos) << log_;
+    stop();
+    EXPECT_EQ(*read_file(path), dump(damaged));
+  }
+  write(path, dump(record));
+  start();
+  EXPECT_EQ(job(id)["status"], "failed");
+}
+
+TEST_F(TuningJobsTest, AnExceptionFailsTheJob) {
+  const auto command = options_.command;
+  options_.command = [&](const Json& job, const TuningBase& base, const TuningFiles& files) {
+    if (script_.empty()) throw std::runtime_error("odd");
+    return command(job, base, files);
+  };
+  script_ = "";
+  start();
+  EXPECT_EQ(end(create()), "internal error: odd");
+  script_ = kFinish;
+  EXPECT_EQ(end(create()), "succeeded");
+}
+
+TEST_F(TuningJobsTest, MessagesHaveNoPaths) {
+  script_ = "echo \"$PWD/run: training.jsonl: " + base_ + "/weights: served_base/weights\"; exit 1";
+  start();
+  EXPECT_EQ(end(create()), "run: training_file: tiny/weights: tiny/weights");
+}
+
+TEST_F(TuningJobsTest, AJobWaitsForSpace) {
+  options_.retry_time = std::chrono::milliseconds(100);
+  script_ = "if [ -e $RUN/checkpoint ]; then " + kFinish +
+            "; else touch $RUN/checkpoint; echo write: No space left on device; exit 1; fi";
+  start();
+  const std::string id = create();
+  EXPECT_EQ(end(id), "succeeded") << "it continues from its checkpoint";
+  EXPECT_EQ(jobs_->events("", id)->at(2)["message"], "The job waits: write: No space left on device");
+}
+
+// The record cannot be written: a folder has its name.
+TEST_F(TuningJobsTest, NothingIsDeletedBeforeTheEndIsStored) {
+  options_.retry_time = std::chrono::milliseconds(100);
+  script_ = "touch $RUN/checkpoint $RUN/ready; while [ ! -e $RUN/go ]; do sleep 0.02; done; echo why; exit 1";
+  start();
+  const std::string id = create(), record = store_->folder() + "/" + id + ".json";
+  EXPECT_TRUE(until([&] { return fs::exists(run_folder(id) + "/ready"); }));
+  fs::rename(record, record + "x"), fs::create_directory(record);
+  write(run_folder(id) + "/go", "");
+  EXPECT_TRUE(until([&] { return log_.find("cannot be stored") != log_.npos; }));
+  EXPECT_TRUE(fs::exists(run_folder(id) + "/checkpoint"));
+  EXPECT_EQ(job(id)["status"], "running");
+  fs::remove(record);
+  EXPECT_EQ(end(id), "why");
+  EXPECT_TRUE(until([&] { return !fs::exists(run_folder(id) + "/checkpoint"); }));
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ void tuning_jobs(ServeContext& server, Call& call) {
       if (subresource != "cancel") return no_subresource("a fine-tuning job");
       return server.tuning->cancel(call.owner, id);
     }
-    if (id.empty()) return list_page(server.tuning->list(call.owner), call.request.query, 20);
+    if (id.empty() && subresource.empty())
+      return list_page(server.tuning->list(call.owner), call.request.query, 20);
     if (subresource.empty()) return server.tuning->find(call.owner, id);
     if (subresource != "events" && subresource != "checkpoints") return no_subresource("a fine-tuning job");
     MAKAR_TRY(std::vector<Json> all, subresource == "events" ? server.tuning->events(call.owner, id)

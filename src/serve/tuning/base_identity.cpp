@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/quote.h"
 #include "base/sha256.h"
 
 namespace makar {
@@ -55,10 +56,23 @@ Result<BaseIdentity> BaseIdentities::of(const std::string& path, const BaseIdent
     return other.path == path && other.stamp == stamp && !other.hash.empty();
   };
   if (same(known)) return known;
+  const std::lock_guard lock(mutex_);
   if (const auto found = computed_.find(path); found != computed_.end() && same(found->second))
     return found->second;
-  MAKAR_TRY(const std::string hash, hash_(path));
+  MAKAR_TRY(const std::string hash, hash_(path, [&] { return stopped_.load(); }));
   return computed_[path] = BaseIdentity{path, stamp, hash};
+}
+
+// Errors name the model instead of its files: clients see them.
+Result<BaseIdentity> BaseIdentities::check(const std::string& name, const std::string& path,
+                                           const BaseIdentity& known, const char* since) {
+  const auto now = of(path, known);
+  if (!now.ok())
+    return error_of(Error::Kind::kNotFound, "model", "the files of {} cannot be read: {}", quote(name),
+                    now.error().message);
+  if (known.hash.empty() || known.hash == now->hash) return now;
+  return error_of(Error::Kind::kNotFound, "model", "the files of {} have changed since {}", quote(name),
+                  since);
 }
 
 }  // namespace makar

@@ -11,23 +11,17 @@ namespace makar {
 namespace {
 
 constexpr size_t kMaxSuffixBytes = 64;
-constexpr double kDefaultEpochs = 3, kDefaultBatchSize = 8;
+constexpr int64_t kDefaultEpochs = 3, kDefaultBatchSize = 8;
 
-// A number within bounds, or the fallback for "auto" or nothing.
-Result<double> setting(const Json& settings, const char* key, double low, double high, double fallback) {
-  if (!settings.contains(key) || settings[key] == "auto") return fallback;
-  return number_field(settings, key, low, high, fallback);
-}
-
-Result<Json> read_settings(const Json& fields) {
-  MAKAR_TRY(const double epochs, setting(fields, "n_epochs", 1, 1000, kDefaultEpochs));
-  MAKAR_TRY(const double batch, setting(fields, "batch_size", 1, 1024, kDefaultBatchSize));
-  MAKAR_TRY(const double rate, setting(fields, "learning_rate_multiplier", 1e-6, 1e6, 1));
-  MAKAR_TRY(const double beta, setting(fields, "beta", 1e-6, 1000, 0.1));
-  return Json{{"n_epochs", static_cast<int64_t>(epochs)},
-              {"batch_size", static_cast<int64_t>(batch)},
-              {"learning_rate_multiplier", rate},
-              {"beta", beta}};
+Result<Json> read_settings(Json fields) {
+  for (const char* key : {"n_epochs", "batch_size", "learning_rate_multiplier", "beta"})
+    if (fields.contains(key) && fields[key] == "auto") fields.erase(key);
+  MAKAR_TRY(const int64_t epochs, integer_field(fields, "n_epochs", 1, 1000, kDefaultEpochs));
+  MAKAR_TRY(const int64_t batch, integer_field(fields, "batch_size", 1, 1024, kDefaultBatchSize));
+  MAKAR_TRY(const double rate, number_field(fields, "learning_rate_multiplier", 1e-6, 1e6, 1));
+  MAKAR_TRY(const double beta, number_field(fields, "beta", 1e-6, 1000, 0.1));
+  return Json{
+      {"n_epochs", epochs}, {"batch_size", batch}, {"learning_rate_multiplier", rate}, {"beta", beta}};
 }
 
 Status check_suffix(const std::string& suffix) {

@@ -10,9 +10,12 @@
 #include <charconv>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <tuple>
 
+#include "base/file.h"
 #include "serve/files/line_file.h"
 
 namespace makar {
@@ -95,18 +98,21 @@ std::string file_tail(const std::string& path, size_t max_bytes) {
 }
 
 TuningFiles JobFolder::files(bool validation) const {
-  return {path_ + "/training.jsonl", validation ? path_ + "/validation.jsonl" : "", run()};
+  if (!validation) return {kTrainingName, "", kRunName};
+  std::ifstream in(in_folder(kValidationName), std::ios::binary);
+  return {kTrainingName, kValidationName, kRunName, std::count(std::istreambuf_iterator<char>(in), {}, '\n')};
 }
 
 Status JobFolder::create(const std::string& training, const std::string& validation) const {
   MAKAR_RETURN_IF_ERROR(make_folder(path_));
-  const TuningFiles links = files(!validation.empty());
-  for (const auto& [data, link] : {std::pair(training, links.training), {validation, links.validation}}) {
+  for (const auto& [data, name, field] : {std::tuple(training, kTrainingName, "training_file"),
+                                          {validation, kValidationName, "validation_file"}}) {
     if (data.empty()) continue;
     std::error_code failed;
-    fs::create_hard_link(data, link, failed);
-    if (failed) fs::copy_file(data, link, failed);
-    if (failed) return error_of(Error::Kind::kIo, link, "cannot be created: {}", failed.message());
+    fs::create_hard_link(data, in_folder(name), failed);
+    if (failed) fs::copy_file(data, in_folder(name), failed);
+    if (failed && !path_exists(data)) return error_of(Error::Kind::kNotFound, field, "the file was deleted");
+    if (failed) return error_of(Error::Kind::kIo, field, "cannot be stored: {}", failed.message());
   }
   return Done{};
 }
@@ -122,13 +128,15 @@ void JobFolder::remove_model() const {
 }
 
 void JobFolder::clean(bool succeeded) const {
-  const TuningFiles links = files(true);
-  ::unlink(links.training.c_str()), ::unlink(links.validation.c_str());
+  for (const char* name : {kTrainingName, kValidationName}) ::unlink(in_folder(name).c_str());
+  ::unlink(process_stat().c_str());
+  std::vector<fs::path> unneeded;
+  std::error_code failed;
+  for (fs::directory_iterator it(path_, failed), end; !failed && it != end; it.increment(failed))
+    if (it->is_symlink(failed)) unneeded.push_back(it->path());  // to the base
   // The list is written before the checkpoints in it are deleted.
   if (const std::vector<Json> list = checkpoints(); !list.empty())
     (void)write_file(list_path(), dump(Json(list)));
-  std::vector<fs::path> unneeded;
-  std::error_code failed;
   for (fs::directory_iterator it(run(), failed), end; !failed && it != end; it.increment(failed)) {
     const std::string name = it->path().filename().string();
     // Folders are checkpoints and prepared data; TensorBoard's events repeat log.jsonl.
@@ -215,10 +223,10 @@ bool JobFolder::run_locked() const {
 uint64_t JobFolder::bytes() const {
   uint64_t sum = 0;
   std::error_code failed;
-  const TuningFiles links = files(true);
   for (fs::recursive_directory_iterator it(path_, failed), end; !failed && it != end; it.increment(failed)) {
     std::error_code vanished;  // a checkpoint that the process deletes now
-    const bool data = it->path() == links.training || it->path() == links.validation;
+    const bool data = it->is_symlink(vanished) || it->path() == in_folder(kTrainingName) ||
+                      it->path() == in_folder(kValidationName);
     if (const uint64_t size = it->is_regular_file(vanished) && !data ? it->file_size(vanished) : 0; !vanished)
       sum += size;
   }

@@ -12,21 +12,29 @@ namespace makar {
 // The last `max_bytes` of a text file at most, from the beginning of a line; empty if it cannot be read.
 std::string file_tail(const std::string& path, size_t max_bytes);
 
-// What the process of a job reads and writes.
+// Names of files in the folder of a job; its process runs there and knows no other paths.
+constexpr const char *kTrainingName = "training.jsonl", *kValidationName = "validation.jsonl",
+                     *kRunName = "run", *kBaseLink = "served_base";
+
+// What the process of a job reads and writes, relative to the folder of the job.
 struct TuningFiles {
   std::string training, validation;  // JSONL; validation may be empty
   std::string folder;                // of the run: checkpoints, log.jsonl, the adapter
+  int64_t validation_records = 0;
 };
 
 class JobFolder {
  public:
   JobFolder(const std::string& root, const std::string& id) : id_(id), path_(root + "/" + id) {}
-  std::string run() const { return path_ + "/run"; }
+  const std::string& path() const { return path_; }
+  std::string run() const { return in_folder(kRunName); }
   std::string log() const { return run() + "/log.jsonl"; }
-  std::string output() const { return path_ + "/output.txt"; }
+  std::string output() const { return in_folder("output.txt"); }
+  std::string process_stat() const { return in_folder("process.txt"); }  // of the last process
   TuningFiles files(bool validation) const;
 
-  // Creates the folder with links to the data (`validation` may be empty): clients may delete their files.
+  // Creates the folder with links to the data (`validation` may be empty): clients may delete their files. An
+  // error's place is the field of the request.
   Status create(const std::string& training, const std::string& validation) const;
   void remove() const;
   // Deletes what an ended job does not need: data, checkpoints (their list stays), and of texts all but the
@@ -50,8 +58,9 @@ class JobFolder {
   static constexpr size_t kMaxEvents = 1000;
 
  private:
-  std::string events_path() const { return path_ + "/events.jsonl"; }
-  std::string list_path() const { return path_ + "/checkpoints.json"; }  // of deleted checkpoints
+  std::string in_folder(const std::string& name) const { return path_ + "/" + name; }
+  std::string events_path() const { return in_folder("events.jsonl"); }
+  std::string list_path() const { return in_folder("checkpoints.json"); }  // of deleted checkpoints
 
   std::string id_, path_;
 };

@@ -12,14 +12,48 @@
 #include "base/file.h"
 
 namespace makar {
+namespace {
 
-Result<int> start_limited(const std::vector<std::string>& command, const std::string& log, int64_t memory) {
+// Space for the message of a process that ends because the disk is full.
+constexpr off_t kReservedOutput = 64 << 10;
+
+// Called after fork: only calls that are safe there. A file that is left empty is no process.
+void copy_own_stat(int to) {
+  char text[1024];
+  const int from = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+  const ssize_t size = ::read(from, text, sizeof text);
+  if (size > 0 && ::write(to, text, static_cast<size_t>(size)) != size) (void)ftruncate(to, 0);
+}
+
+}  // namespace
+
+Status reserve_output(const std::string& path) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  if (file < 0) return io_error(path, "open");
+  const off_t end = ::lseek(file, 0, SEEK_END);
+  const bool full = ::fallocate(file, FALLOC_FL_KEEP_SIZE, end, kReservedOutput) != 0 && is_disk_full(errno);
+  const Error error = full ? io_error(path, "reserve space") : Error();
+  ::close(file);
+  if (full) return error;
+  return Done{};
+}
+
+bool is_disk_full(int error_number) { return error_number == ENOSPC || error_number == EDQUOT; }
+
+bool is_disk_full(const std::string& message) {
+  return message.find(std::strerror(ENOSPC)) != message.npos ||
+         message.find(std::strerror(EDQUOT)) != message.npos;
+}
+
+Result<int> start_limited(const std::vector<std::string>& command, const ProcessSettings& settings) {
   check(!command.empty(), "a command has a program");
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (out < 0) return io_error(log, "open");
+  MAKAR_RETURN_IF_ERROR(reserve_output(settings.output));
+  const int out = ::open(settings.output.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+  if (out < 0) return io_error(settings.output, "open");
+  const int stat = ::open(settings.stat.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   const int dev_null = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   const pid_t server = getpid();
   const pid_t child = fork();
@@ -27,8 +61,11 @@ Result<int> start_limited(const std::vector<std::string>& command, const std::st
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != server) _exit(126);  // the server died before the line above
+    copy_own_stat(stat);
+    if (chdir(settings.folder.c_str()) != 0) _exit(126);
     setpriority(PRIO_PROCESS, 0, 10);
-    const rlimit max{static_cast<rlim_t>(memory), static_cast<rlim_t>(memory)};
+    const auto memory = static_cast<rlim_t>(settings.memory);
+    const rlimit max{memory, memory};
     setrlimit(RLIMIT_DATA, &max);
     const rlimit no_core_dump{0, 0};
     setrlimit(RLIMIT_CORE, &no_core_dump);
@@ -43,6 +80,7 @@ Result<int> start_limited(const std::vector<std::string>& command, const std::st
   }
   const int fork_error = errno;
   ::close(out);
+  if (stat >= 0) ::close(stat);
   if (dev_null >= 0) ::close(dev_null);
   if (child < 0)
     return error_of(Error::Kind::kIo, "fine_tuning", "cannot start a process: {}", std::strerror(fork_error));

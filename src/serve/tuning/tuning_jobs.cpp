@@ -1,13 +1,16 @@
 #include "serve/tuning/tuning_jobs.h"
 
+#include "base/file.h"
 #include "base/quote.h"
 #include "serve/tuning/job.h"
+#include "serve/tuning/job_process.h"
 
 namespace makar {
 namespace {
 
 constexpr int kMaxStarts = 4;  // of a process that is stopped from outside
 constexpr std::chrono::seconds kRestartPause{1};
+constexpr const char* kSince = "the training";
 
 }  // namespace
 
@@ -15,7 +18,9 @@ TuningJobs::TuningJobs(FileStore& files, TuningOptions options)
     : files_(files),
       options_(std::move(options)),
       records_(files.folder(), options_.limits),
-      identities_(options_.identity) {
+      identities_(std::make_shared<BaseIdentities>(options_.identity)) {
+  for (const std::string& file : records_.unreadable())
+    options_.log(fmt::format("makar: {} is left out: it is not the record of a fine-tuning job", file));
   publish_earlier();
   thread_ = std::thread([this] { run(); });
 }
@@ -25,26 +30,34 @@ void TuningJobs::stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
+  identities_->stop();
   wake_.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
-Status TuningJobs::serve_model(const TuningRecord& record) {
-  MAKAR_TRY(const TuningBase base, options_.base(record.job["model"].get<std::string>()));
-  if (!record.base.hash.empty()) {
-    MAKAR_TRY(const BaseIdentity now, identities_.of(base.path, record.base));
-    if (now.hash != record.base.hash)
-      return error_at("model", "the files of {} have changed since the training", quote(base.name));
-  }
-  return options_.publish(record.model(), base, records_.folder(record.id()).run());
+Result<TuningBase> TuningJobs::base_of(const TuningRecord& record) {
+  MAKAR_TRY(TuningBase base, options_.base(record.job["model"].get<std::string>()));
+  for (const char* file : {"adapter_model.safetensors", "adapter_config.json"})
+    if (!is_file(records_.folder(record.id()).run() + "/" + file))
+      return error_of(Error::Kind::kNotFound, "adapter", "its file {} is missing", file);
+  MAKAR_TRY(const BaseIdentity now, identities_->check(base.name, base.path, record.base, kSince));
+  records_.set_base(record.id(), now);
+  return base;
 }
 
-Status TuningJobs::publish(const TuningRecord& record) {
-  const Status served = serve_model(record);
-  if (served.ok()) return Done{};
+Status TuningJobs::publish(const TuningRecord& record, const Result<TuningBase>& base) {
+  const auto published = [&]() -> Status {
+    if (!base.ok()) return base.error();
+    const auto check = [identities = identities_, base = *base, known = record.base]() -> Status {
+      MAKAR_RETURN_IF_ERROR(identities->check(base.name, base.path, known, kSince));
+      return Done{};
+    };
+    return options_.publish({record.model(), *base, records_.folder(record.id()).run(), check});
+  }();
+  if (published.ok()) return Done{};
   const Error error(
-      served.error().kind, "",
-      fmt::format("the fine-tuned model {} is not served: {}", record.model(), served.error().text()));
+      published.error().kind, "",
+      fmt::format("the fine-tuned model {} is not served: {}", record.model(), published.error().text()));
   options_.log("makar: " + error.text());
   return error;
 }
@@ -52,7 +65,7 @@ Status TuningJobs::publish(const TuningRecord& record) {
 void TuningJobs::publish_earlier() {
   for (const TuningRecord& record : records_.all()) {
     if (!record.has_model()) continue;
-    if (const Status published = publish(record); !published.ok())
+    if (const Status published = publish(record, base_of(record)); !published.ok())
       records_.add_event(record.id(), tuning_event("warn", published.error().text()));
   }
 }
@@ -109,34 +122,48 @@ bool TuningJobs::wait(const std::string& id, std::chrono::milliseconds time) {
 }
 
 void TuningJobs::run() {
-  clean_earlier();
+  for (const TuningRecord& record : records_.all())  // files that a killed server left
+    if (record.is_over()) clean(record.id());
+  const auto skipped = [&](const std::string& id) {
+    const auto found = postponed_.find(id);
+    return found != postponed_.end() && std::chrono::steady_clock::now() < found->second;
+  };
   for (;;) {
     std::optional<std::string> next;
     {
       std::unique_lock lock(mutex_);
-      wake_.wait(lock, [&] { return stopping_ || (next = records_.next()).has_value(); });
+      const auto ready = [&] { return stopping_ || (next = records_.next(skipped)).has_value(); };
+      if (!wake_.wait_for(lock, options_.retry_time, ready)) continue;
       if (stopping_) return;
     }
-    work(*next);
+    try {
+      work(*next);
+    } catch (const std::exception& e) {
+      if (!records_.fail(*next, fmt::format("internal error: {}", e.what()))) postpone(*next, e.what());
+      clean(*next);
+    }
   }
 }
 
-// Deletes the files of ended jobs that a killed server left.
-void TuningJobs::clean_earlier() {
-  const auto end = std::chrono::steady_clock::now() + kRunLockTimeout;
-  for (const TuningRecord& record : records_.all()) {
-    if (!record.is_over()) continue;
-    const JobFolder folder = records_.folder(record.id());
-    while (folder.run_locked() && !stopping() && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(kRunLockPoll);
-    if (stopping()) return;
-    folder.clean(record.has_model());
-  }
+void TuningJobs::clean(const std::string& id) {
+  const auto record = records_.get(id);
+  if (!record || !record->is_over()) return;
+  const JobFolder folder = records_.folder(id);
+  if (end_earlier_process(
+          folder, options_.stop_time, [] { return true; }, [&] { return stopping(); }))
+    folder.clean(record->has_model());
+}
+
+void TuningJobs::postpone(const std::string& id, const std::string& why) {
+  postponed_[id] = std::chrono::steady_clock::now() + options_.retry_time;
+  if (!warned_.insert(id + why).second) return;
+  records_.add_event(id, tuning_event("warn", "The job waits: " + why));
+  options_.log(fmt::format("makar: the fine-tuning job {} waits: {}", id, why));
 }
 
 RunOutcome TuningJobs::run_process(const std::string& id) {
   for (int starts = 1;; ++starts) {
-    TuningRun process(records_, options_, identities_, id,
+    TuningRun process(records_, options_, *identities_, id,
                       [&](std::chrono::milliseconds time) { return wait(id, time); });
     const RunOutcome outcome = process.run();
     if (outcome.end != RunEnd::kEndedEarly) return outcome;
@@ -146,19 +173,28 @@ RunOutcome TuningJobs::run_process(const std::string& id) {
   }
 }
 
+bool TuningJobs::succeed(const TuningRecord& record) {
+  const auto base = base_of(record);
+  if (stopping()) return false;  // the base may not have been read; the next server goes on here
+  const std::string id = record.id();
+  const std::string name =
+      fmt::format("ft:{}:{}:{}", record.job["model"].get<std::string>(),
+                  record.job["suffix"].get<std::string>(), id.substr(id.find('-') + 1, 8));
+  return records_.succeed(id, name, [&](const TuningRecord& done) { return publish(done, base); });
+}
+
 void TuningJobs::work(const std::string& id) {
   const RunOutcome outcome = run_process(id);
   const auto record = records_.get(id);
   if (!record) return;
-  if (outcome.end == RunEnd::kFailed) records_.fail(id, outcome.error);
-  if (outcome.end == RunEnd::kFinished) {
-    const std::string name =
-        fmt::format("ft:{}:{}:{}", record->job["model"].get<std::string>(),
-                    record->job["suffix"].get<std::string>(), id.substr(id.find('-') + 1, 8));
-    records_.succeed(id, name, [&](const TuningRecord& done) { return publish(done); });
-  }
-  // A job that is not over continues with the next server.
-  if (const auto now = records_.get(id); now && now->is_over()) records_.folder(id).clean(now->has_model());
+  bool stored = true;
+  if (outcome.end == RunEnd::kFailed) stored = records_.fail(id, outcome.error);
+  if (outcome.end == RunEnd::kFinished) stored = succeed(*record);
+  // A job that is not over continues with the next server, or later.
+  if (records_.is_over(id)) return clean(id);
+  if (stopping()) return;
+  if (outcome.end == RunEnd::kWaiting) postpone(id, outcome.error);
+  if (!stored) postpone(id, "the end of the job cannot be stored");
 }
 
 }  // namespace makar

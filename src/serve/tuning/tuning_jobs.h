@@ -3,7 +3,9 @@
 // last checkpoint.
 #pragma once
 #include <condition_variable>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "serve/files/file_store.h"
@@ -31,13 +33,17 @@ class TuningJobs {
   Status delete_model(const std::string& owner, const std::string& name);
 
  private:
-  // Serves the model of a job if its base is served and still the same; an error is logged too.
-  Status publish(const TuningRecord& record);
-  Status serve_model(const TuningRecord& record);
+  // The base of a job's model, if it is served and still the same; may read all of it.
+  Result<TuningBase> base_of(const TuningRecord& record);
+  // Serves the model of a job, or logs and returns why not.
+  Status publish(const TuningRecord& record, const Result<TuningBase>& base);
   void publish_earlier();
   void run();
-  void clean_earlier();
   void work(const std::string& id);
+  bool succeed(const TuningRecord& record);
+  // A job that cannot run now is tried again later.
+  void postpone(const std::string& id, const std::string& why);
+  void clean(const std::string& id);  // deletes what a job that has ended does not need
   RunOutcome run_process(const std::string& id);
   // Waits up to `time`; whether the server stops or the job has ended.
   bool wait(const std::string& id, std::chrono::milliseconds time);
@@ -46,7 +52,9 @@ class TuningJobs {
   FileStore& files_;
   const TuningOptions options_;
   TuningRecords records_;
-  BaseIdentities identities_;  // used by the constructor and `thread_`
+  const std::shared_ptr<BaseIdentities> identities_;
+  std::map<std::string, std::chrono::steady_clock::time_point> postponed_;  // until when; used by `thread_`
+  std::set<std::string> warned_;  // of jobs, with the reason; used by `thread_`
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;

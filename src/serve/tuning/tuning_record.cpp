@@ -7,14 +7,25 @@
 namespace makar {
 namespace {
 
+// Whether a request makes the same job: then every setting is there, and within its bounds.
 bool is_job(const Json& job) {
   if (!job.is_object()) return false;
-  for (const char* key : {"id", "status", "model", "training_file"})
+  for (const char* key : {"id", "status"})
     if (!job.contains(key) || !job[key].is_string()) return false;
+  const std::string status = job["status"];
+  if (status != "queued" && status != "running" && !tuning_is_over(job)) return false;
+  if (!job.contains("created_at") || !job["created_at"].is_number_integer()) return false;
+  const Json name = job.value("fine_tuned_model", Json());
+  if (status == "succeeded" ? !name.is_string() : !name.is_null()) return false;
+  Json request;
+  for (const auto& [key, value] : job.items())
+    if (!value.is_null()) request[key] = value;
+  const auto same = new_tuning_job(request);
+  if (!same.ok()) return false;
   for (const char* key :
-       {"hyperparameters", "method", "suffix", "seed", "validation_file", "fine_tuned_model"})
-    if (!job.contains(key)) return false;
-  return job.contains("created_at") && job["created_at"].is_number_integer();
+       {"model", "training_file", "validation_file", "hyperparameters", "method", "suffix", "seed"})
+    if (!job.contains(key) || job[key] != (*same)[key]) return false;
+  return true;
 }
 
 }  // namespace
@@ -30,6 +41,7 @@ Json tuning_record_json(const TuningRecord& record) {
           {"owner", record.owner},
           {"number", record.number},
           {"turn", record.turn},
+          {"owner_turn", record.owner_turn},
           {"seconds", record.seconds},
           {"base", base_json(record.base)},
           {"model_deleted", record.model_deleted}};
@@ -49,6 +61,7 @@ std::optional<TuningRecord> read_tuning_record(const std::string& path, const st
                       owner.get<std::string>(),
                       counter("number", (*json)["job"]["created_at"]),
                       counter("turn", 0),
+                      counter("owner_turn", 0),
                       seconds.is_number() ? std::max(0.0, seconds.get<double>()) : 0,
                       read_base(json->value("base", Json())),
                       json->value("model_deleted", Json(false)) == Json(true)};

@@ -15,6 +15,7 @@ struct TuningRecord {
   std::string owner;
   uint64_t number = 0;         // jobs are numbered in the order of their creation
   uint64_t turn = 0;           // starts are numbered too; 0: not started
+  uint64_t owner_turn = 0;     // the last one of the owner when the job was created
   double seconds = 0;          // that its process has run, under all servers
   BaseIdentity base;           // unknown before the first start
   bool model_deleted = false;  // its files may remain for a moment

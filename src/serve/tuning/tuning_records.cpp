@@ -33,9 +33,12 @@ void TuningRecords::load() {
     const std::string id = it->path().stem().string();
     if (!id.starts_with(kTuningJobPrefix) || it->path().extension() != ".json") continue;
     const auto record = read_tuning_record(it->path().string(), id);
-    if (!record) continue;
+    if (!record) {
+      unreadable_.push_back(it->path().string());
+      continue;
+    }
     last_number_ = std::max(last_number_, record->number);
-    last_turn_ = std::max(last_turn_, record->turn);
+    last_turn_ = std::max({last_turn_, record->turn, record->owner_turn});
     records_[id] = *record;
   }
 }
@@ -87,12 +90,18 @@ Status TuningRecords::make_room(const std::string& owner) {
 Result<Json> TuningRecords::create(const std::string& owner, const Json& job, const std::string& training,
                                    const std::string& validation) {
   const std::lock_guard lock(mutex_);
+  const auto before = turns();
+  const auto turn = before.find(owner);
   MAKAR_RETURN_IF_ERROR(make_room(owner));
   TuningRecord record;
+  record.owner_turn = turn == before.end() ? 0 : turn->second;
   record.job = job, record.owner = owner, record.number = last_number_ + 1;
   const std::string id = record.id();
   Status stored = folder(id).create(training, validation);
-  if (stored.ok()) stored = save(record);
+  if (stored.ok())
+    if (const Status saved = save(record); !saved.ok())
+      stored =
+          error_of(saved.error().kind, "fine_tuning", "the job cannot be stored: {}", saved.error().message);
   if (!stored.ok()) {
     ::unlink(record_path(id).c_str());
     folder(id).remove();
@@ -134,10 +143,14 @@ Status TuningRecords::set_status(TuningRecord& record, const std::string& status
   if (record.is_over())
     return error_at("fine_tuning_job_id", "the job has already ended: {}",
                     record.job["status"].get<std::string>());
+  const Json before = record.job;
   record.job["status"] = status;
   for (const auto& [key, value] : fields.items()) record.job[key] = value;
   if (record.is_over()) record.job["finished_at"] = std::time(nullptr);
-  MAKAR_RETURN_IF_ERROR(save(record));
+  if (const Status saved = save(record); !saved.ok()) {
+    record.job = before;
+    return error_of(saved.error().kind, "fine_tuning", "the job cannot be stored: {}", saved.error().message);
+  }
   folder(record.id()).add_event(event);
   return Done{};
 }
@@ -146,13 +159,8 @@ Result<Json> TuningRecords::cancel(const std::string& owner, const std::string& 
   const std::lock_guard lock(mutex_);
   MAKAR_RETURN_IF_ERROR(find_locked(owner, id));
   TuningRecord& record = records_.at(id);
-  const TuningRecord before = record;
-  const Status cancelled =
-      set_status(record, "cancelled", Json::object(), tuning_event("info", "The job was cancelled"));
-  if (!cancelled.ok()) {  // not on disk: the job continues
-    record = before;
-    return cancelled.error();
-  }
+  MAKAR_RETURN_IF_ERROR(
+      set_status(record, "cancelled", Json::object(), tuning_event("info", "The job was cancelled")));
   return record.job;
 }
 
@@ -178,16 +186,25 @@ Status TuningRecords::delete_model(const std::string& owner, const std::string& 
                   quote(name));
 }
 
-std::optional<std::string> TuningRecords::next() const {
+std::map<std::string, uint64_t> TuningRecords::turns() const {
+  std::map<std::string, uint64_t> out;
+  for (const auto& [id, record] : records_)
+    out[record.owner] = std::max({out[record.owner], record.turn, record.owner_turn});
+  return out;
+}
+
+std::optional<std::string> TuningRecords::next(
+    const std::function<bool(const std::string& id)>& skipped) const {
   const std::lock_guard lock(mutex_);
-  std::map<std::string, uint64_t> turns;  // of the latest start of each owner
-  for (const auto& [id, record] : records_) turns[record.owner] = std::max(turns[record.owner], record.turn);
+  const std::map<std::string, uint64_t> latest = turns();
   const TuningRecord* best = nullptr;
   const auto rank = [&](const TuningRecord& record) {
-    return std::tuple(record.job["status"] != "running", turns[record.owner], record.number);
+    return std::tuple(record.job["status"] != "running", latest.at(record.owner), record.number);
   };
-  for (const auto& [id, record] : records_)
-    if (!record.is_over() && (!best || rank(record) < rank(*best))) best = &record;
+  for (const auto& [id, record] : records_) {
+    if (record.is_over() || (skipped && skipped(id))) continue;
+    if (!best || rank(record) < rank(*best)) best = &record;
+  }
   return best ? std::optional(best->id()) : std::nullopt;
 }
 
@@ -215,26 +232,26 @@ TuningRecord* TuningRecords::unfinished(const std::string& id) {
   return found == records_.end() || found->second.is_over() ? nullptr : &found->second;
 }
 
-// The changes below hold even if the disk is full: the server goes on, and the next one runs the job again.
 bool TuningRecords::start(const std::string& id) {
   const std::lock_guard lock(mutex_);
   TuningRecord* record = unfinished(id);
   if (!record) return false;
   const bool again = record->turn > 0;
   if (!again) record->turn = ++last_turn_;
-  (void)set_status(
-      *record, "running", Json::object(),
-      tuning_event("info", again ? "Fine-tuning continues from the last checkpoint" : "Fine-tuning started"));
-  return true;
+  return set_status(*record, "running", Json::object(),
+                    tuning_event("info", again ? "Fine-tuning continues from the last checkpoint"
+                                               : "Fine-tuning started"))
+      .ok();
 }
 
 bool TuningRecords::fail(const std::string& id, const std::string& why) {
   const std::lock_guard lock(mutex_);
   TuningRecord* record = unfinished(id);
   if (!record) return false;
-  (void)set_status(*record, "failed", {{"error", {{"code", "failed"}, {"message", why}, {"param", nullptr}}}},
-                   tuning_event("error", "The job failed: " + why));
-  return true;
+  return set_status(*record, "failed",
+                    {{"error", {{"code", "failed"}, {"message", why}, {"param", nullptr}}}},
+                    tuning_event("error", "The job failed: " + why))
+      .ok();
 }
 
 bool TuningRecords::succeed(const std::string& id, const std::string& model,
@@ -242,8 +259,9 @@ bool TuningRecords::succeed(const std::string& id, const std::string& model,
   const std::lock_guard lock(mutex_);
   TuningRecord* record = unfinished(id);
   if (!record) return false;
-  (void)set_status(*record, "succeeded", {{"fine_tuned_model", model}},
-                   tuning_event("info", "The job succeeded; new fine-tuned model: " + model));
+  const Status saved = set_status(*record, "succeeded", {{"fine_tuned_model", model}},
+                                  tuning_event("info", "The job succeeded; new fine-tuned model: " + model));
+  if (!saved.ok()) return false;
   if (const Status published = publish(*record); !published.ok())
     folder(id).add_event(tuning_event("warn", published.error().text()));
   return true;
@@ -259,10 +277,10 @@ void TuningRecords::set_progress(const std::string& id, int64_t tokens, double s
 
 void TuningRecords::set_base(const std::string& id, const BaseIdentity& base) {
   const std::lock_guard lock(mutex_);
-  TuningRecord* record = unfinished(id);
-  if (!record) return;
-  record->base = base;
-  (void)save(*record);
+  const auto found = records_.find(id);
+  if (found == records_.end() || base_json(found->second.base) == base_json(base)) return;
+  found->second.base = base;
+  (void)save(found->second);
 }
 
 void TuningRecords::add_event(const std::string& id, const Json& event) {

@@ -33,21 +33,24 @@ class TuningRecords {
   Status delete_model(const std::string& owner, const std::string& name,
                       const std::function<void(const std::string& name)>& unpublish);
 
-  // The job to run next: one that a server left running; else the oldest of the owner whose latest start is
-  // the longest ago.
-  std::optional<std::string> next() const;
+  // The job to run next, of those that are not `skipped`: one that a server left running; else the oldest of
+  // the owner whose latest start is the longest ago.
+  std::optional<std::string> next(const std::function<bool(const std::string& id)>& skipped = {}) const;
   std::optional<TuningRecord> get(const std::string& id) const;
   std::vector<TuningRecord> all() const;
   bool is_over(const std::string& id) const;  // also if it is deleted
-  // Changes of status; false: the job has ended (it was cancelled), and nothing changes.
+  // Files that look like records and are not.
+  const std::vector<std::string>& unreadable() const { return unreadable_; }
+  // Changes of status; false: nothing changes, because the job has ended (it was cancelled) or the change
+  // cannot be stored.
   bool start(const std::string& id);
   bool fail(const std::string& id, const std::string& why);
   // `publish` serves the model; no client sees the job as succeeded before.
   bool succeed(const std::string& id, const std::string& model,
                const std::function<Status(const TuningRecord& record)>& publish);
-  // What a running job has done so far; ignored when it has ended.
+  // What a running job has done so far; ignored when it has ended, and not an error on a full disk.
   void set_progress(const std::string& id, int64_t tokens, double seconds);
-  void set_base(const std::string& id, const BaseIdentity& base);
+  void set_base(const std::string& id, const BaseIdentity& base);  // also when it has ended
   void add_event(const std::string& id, const Json& event);
   JobFolder folder(const std::string& id) const { return {folder_, id}; }
 
@@ -56,10 +59,11 @@ class TuningRecords {
   void remove_orphans() const;
   Status save(const TuningRecord& record) const;
   std::string record_path(const std::string& id) const { return folder_ + "/" + id + ".json"; }
-  // The only function that changes a status: sets it with `fields`, saves and adds the event, unless the job
-  // has ended.
+  // The only function that changes a status: sets it with `fields`, saves and adds the event. An error
+  // changes nothing: the job has ended, or cannot be saved.
   Status set_status(TuningRecord& record, const std::string& status, const Json& fields, const Json& event);
   Status make_room(const std::string& owner);
+  std::map<std::string, uint64_t> turns() const;    // of the latest start of each owner
   TuningRecord* unfinished(const std::string& id);  // null: the job has ended
   Result<const TuningRecord*> find_locked(const std::string& owner, const std::string& id) const;
 
@@ -67,6 +71,7 @@ class TuningRecords {
   const TuningLimits limits_;
   mutable std::mutex mutex_;
   std::map<std::string, TuningRecord> records_;  // by id
+  std::vector<std::string> unreadable_;
   uint64_t last_number_ = 0, last_turn_ = 0;
 };
 

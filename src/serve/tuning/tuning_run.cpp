@@ -5,12 +5,14 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <thread>
 
-#include "base/quote.h"
+#include "base/replace.h"
 #include "serve/tuning/job.h"
+#include "serve/tuning/job_process.h"
 #include "serve/tuning/start_limited.h"
 
 namespace makar {
@@ -18,7 +20,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kRunPoll{300}, kEndPoll{100};
-constexpr std::chrono::seconds kStopTimeout{20};  // for a checkpoint after SIGTERM
 constexpr std::chrono::seconds kSaveInterval{10};
 
 }  // namespace
@@ -33,36 +34,65 @@ TuningRun::TuningRun(TuningRecords& records, const TuningOptions& options, BaseI
       wait_(std::move(wait)) {}
 
 RunOutcome TuningRun::run() {
-  for (const auto end = Clock::now() + kRunLockTimeout; folder_.run_locked();) {
-    if (wait_(kRunLockPoll)) return {RunEnd::kStopped};
-    if (Clock::now() > end)
-      return {RunEnd::kFailed, "the process of an earlier server still runs in the folder of the job"};
-  }
-  TuningBase base;
-  if (const Status ready = prepare(base); !ready.ok()) return {RunEnd::kFailed, ready.error().text()};
-  if (!records_.start(id_)) return {RunEnd::kStopped};
+  RunOutcome out = run_process();
+  if (out.end == RunEnd::kFailed && is_disk_full(out.error)) out.end = RunEnd::kWaiting;
+  out.error = without_paths(out.error);
+  return out;
+}
+
+RunOutcome TuningRun::run_process() {
+  const auto record = records_.get(id_);
+  if (!record) return {RunEnd::kStopped};
+  record_ = *record;
+  const auto is_over = [&] { return records_.is_over(id_); };
+  if (!end_earlier_process(folder_, options_.stop_time, is_over, [&] { return wait_({}) && !is_over(); }))
+    return {RunEnd::kWaiting, "the process of an earlier server does not end"};
   start_ = saved_ = Clock::now();
-  if (const std::string error = exceeded_limit(); !error.empty()) return {RunEnd::kFailed, error};
   step_ = folder_.last_step_with_event("train_loss");
   validation_ = folder_.last_step_with_event("valid_loss");
-  const auto command =
-      options_.command(record_.job, base, folder_.files(!record_.job["validation_file"].is_null()));
-  const auto process = start_limited(command, folder_.output(), options_.memory);
+  if (folder_.run_finished()) {
+    report_log();
+    return {RunEnd::kFinished};
+  }
+  const auto command = prepare();
+  if (!command.ok()) return {RunEnd::kWaiting, command.error().text()};
+  if (!records_.start(id_))
+    return {is_over() ? RunEnd::kStopped : RunEnd::kWaiting, "the job cannot be stored"};
+  start_ = saved_ = Clock::now();
+  if (const std::string error = exceeded_limit(); !error.empty()) return {RunEnd::kFailed, error};
+  const auto process =
+      start_limited(*command, {folder_.path(), folder_.output(), folder_.process_stat(), options_.memory});
   if (!process.ok()) return {RunEnd::kFailed, process.error().text()};
   return watch(*process);
 }
 
-// The base must be the same at every start: a run does not continue on other weights.
-Status TuningRun::prepare(TuningBase& base) {
-  const auto record = records_.get(id_);
-  if (!record) return error_at("fine_tuning", "the job was deleted");
-  record_ = *record;
-  MAKAR_TRY(base, options_.base(record_.job["model"].get<std::string>()));
-  MAKAR_TRY(const BaseIdentity identity, identities_.of(base.path, record_.base));
-  if (!record_.base.hash.empty() && record_.base.hash != identity.hash)
-    return error_at("model", "the files of {} have changed since the job started", quote(base.name));
+// The base must be the same at every start: a run does not continue on other weights. Returns the command.
+Result<std::vector<std::string>> TuningRun::prepare() {
+  MAKAR_TRY(base_, options_.base(record_.job["model"].get<std::string>()));
+  MAKAR_TRY(const BaseIdentity identity,
+            identities_.check(base_.name, base_.path, record_.base, "the job started"));
   records_.set_base(id_, identity);
-  return Done{};
+  MAKAR_TRY(const std::string link, link_base(folder_.path(), base_.path));
+  return options_.command(record_.job, {base_.name, link},
+                          folder_.files(!record_.job["validation_file"].is_null()));
+}
+
+// Clients see the names that they know, and no paths of the server.
+std::string TuningRun::without_paths(std::string text) const {
+  std::error_code failed;
+  const auto absolute = [&](const std::string& path) {
+    return std::filesystem::absolute(path, failed).string();
+  };
+  const std::string extension = std::filesystem::path(base_.path).extension().string();
+  for (const auto& [path, name] : {std::pair<std::string, std::string>(absolute(folder_.path()) + "/", ""),
+                                   {folder_.path() + "/", ""},
+                                   {base_.path.empty() ? "" : absolute(base_.path), base_.name},
+                                   {kBaseLink + extension, base_.name},
+                                   {kBaseLink, base_.name},
+                                   {kTrainingName, "training_file"},
+                                   {kValidationName, "validation_file"}})
+    text = replace_all(text, path, name);
+  return text;
 }
 
 double TuningRun::seconds() const {
@@ -91,10 +121,11 @@ RunOutcome TuningRun::watch(int process) {
       return outcome(status);
     }
     if (killed) {
-      if (Clock::now() - *killed > kStopTimeout) kill(-process, SIGKILL);
+      if (Clock::now() - *killed > options_.stop_time) kill(-process, SIGKILL);
       std::this_thread::sleep_for(kEndPoll);
       continue;
     }
+    (void)reserve_output(folder_.output());
     error_ = exceeded_limit();
     stopped_ = error_.empty() && wait_(kRunPoll);
     if (!stopped_ && error_.empty()) continue;

@@ -9,15 +9,12 @@
 
 namespace makar {
 
-// How long to wait for the process of a killed server: it stores a checkpoint before it ends.
-constexpr std::chrono::seconds kRunLockTimeout{60};
-constexpr std::chrono::milliseconds kRunLockPoll{100};
-
 // kEndedEarly: the process was stopped by a signal from outside, and can continue. kStopped: by request.
-enum class RunEnd { kFinished, kFailed, kEndedEarly, kStopped };
+// kWaiting: it cannot run now, because the base is missing or has changed, or the disk is full.
+enum class RunEnd { kFinished, kFailed, kEndedEarly, kStopped, kWaiting };
 struct RunOutcome {
   RunEnd end;
-  std::string error = "";  // of kFailed
+  std::string error = "";  // of kFailed and kWaiting
 };
 
 class TuningRun {
@@ -29,7 +26,9 @@ class TuningRun {
   RunOutcome run();
 
  private:
-  Status prepare(TuningBase& base);
+  RunOutcome run_process();
+  Result<std::vector<std::string>> prepare();
+  std::string without_paths(std::string text) const;
   RunOutcome watch(int process);
   RunOutcome outcome(int status) const;
   void report_log();
@@ -44,6 +43,7 @@ class TuningRun {
   const JobFolder folder_;
   const Wait wait_;
   TuningRecord record_;
+  TuningBase base_;
   std::chrono::steady_clock::time_point start_, saved_;
   uint64_t log_inode_ = 0;             // of the log that is read
   uint64_t log_bytes_ = 0;             // read so far
