@@ -101,6 +101,7 @@ Status prune(const PruneCommand& c, PruneOutcome& out) {
   ThreadPool pool(static_cast<int>(c.threads));
   MAKAR_TRY(const auto compute, open_device_option(c.device, pool));
   Device& device = *compute;
+  if (!path_exists(c.from)) return error_of(Error::Kind::kNotFound, c.from, "no such model");
   if (!is_file(c.from + "/config.json"))
     return error_of(
         Error::Kind::kUnsupported, c.from,

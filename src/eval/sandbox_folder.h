@@ -6,8 +6,7 @@
 
 namespace makar {
 
-// Locked as long as it is in use, so that the folder of a process that was killed can be told from the
-// others.
+// Locked (flock) while it is in use: a folder without a lock is left from a killed process.
 class ProgramFolder {
  public:
   // Makes one in the folder for temporary files, and removes there those that this user's ended processes

@@ -54,6 +54,7 @@ def check_folders(folder, base):
     check(json.loads((half / "config.json").read_text())["dtype"] == "float32", "without a dtype in config.json, that of the weights")
     for name in ("tokenizer.json", "tokenizer_config.json", "tokenizer.model"):
         check((half / name).is_file() and (half / name).read_bytes() == (mine / name).read_bytes(), f"{name} is copied")
+    refused("no such model", "prune", folder / "absent", folder / "nothing", "--ffn", 64)
     refused("is the folder of the model", "prune", mine, mine, "--ffn", 64, "--overwrite")
     (mine / "tokenizer.model").unlink()
     (half / "generation_config.json").write_text("{}")

@@ -1,414 +1,28 @@
-// Fine-tuning jobs: changes of status, whose turn it is, limits, the files of a job, what a killed server
-// leaves behind, and processes at their limits. The processes are shell scripts.
+// Fine-tuning jobs of a server: how they end, limits, restarts and changed bases. The processes are shell
+// scripts.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <random>
-#include <set>
-#include <thread>
-
 #include "scratch_folder.h"
 #include "serve/tuning/job.h"
 #include "serve/tuning/job_process.h"
-#include "serve/tuning/start_limited.h"
 #include "serve/tuning/tuning_jobs.h"
+#include "tuning_files.h"
 
 namespace makar {
 namespace {
 
 namespace fs = std::filesystem;
 
-void write(const std::string& path, const std::string& text) {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path) << text;
-}
-
-template <class Reached>
-bool until(const Reached& reached) {
-  for (int i = 0; i < 60000 && !reached(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return reached();
-}
-
-// Records in a scratch folder, and jobs in them.
-class TuningRecordsTest : public testing::Test {
- protected:
-  TuningRecordsTest() : folder_(scratch_.path()), data_(folder_ + "/file-1.data") {
-    write(data_, "{}\n");
-    open();
-  }
-  void open() { records_.emplace(folder_, limits_); }
-  Result<Json> try_create(const std::string& owner) {
-    MAKAR_TRY(Json job, new_tuning_job({{"model", "tiny"}, {"training_file", "file-1"}}));
-    return records_->create(owner, job, data_, "");
-  }
-  std::string create(const std::string& owner) {
-    const auto job = try_create(owner);
-    EXPECT_TRUE(job.ok()) << job.error().text();
-    return (*job)["id"].get<std::string>();
-  }
-  std::string status(const std::string& id) { return records_->get(id)->job["status"].get<std::string>(); }
-  bool succeed(const std::string& id) {
-    return records_->succeed(id, "ft:" + id, [&](const TuningRecord& record) -> Status {
-      published_.insert(record.model());
-      return Done{};
-    });
-  }
-  Status delete_model(const std::string& owner, const std::string& name) {
-    return records_->delete_model(owner, name, [&](const std::string& gone) { published_.erase(gone); });
-  }
-  std::string event(const std::string& id) { return records_->folder(id).events().at(0)["message"]; }
-
-  const ScratchFolder scratch_;
-  const std::string folder_, data_;
-  TuningLimits limits_{.unfinished = 3, .stored = 5};
-  std::optional<TuningRecords> records_;
-  std::set<std::string> published_;
-};
-
-TEST_F(TuningRecordsTest, NothingChangesAfterTheEnd) {
-  const std::string a = create("x"), b = create("x"), c = create("x");
-  ASSERT_TRUE(records_->cancel("x", a).ok());
-  EXPECT_FALSE(records_->start(a) || succeed(a) || records_->fail(a, "no"));
-  records_->set_progress(a, 5, 5);
-  EXPECT_EQ(records_->get(a)->seconds, 0);
-  EXPECT_TRUE(records_->start(b) && succeed(b));
-  const auto late = records_->cancel("x", b);
-  ASSERT_FALSE(late.ok());
-  EXPECT_NE(late.error().message.find("already ended: succeeded"), std::string::npos);
-  EXPECT_TRUE(records_->start(c) && records_->fail(c, "why"));
-  EXPECT_FALSE(succeed(c));
-  EXPECT_EQ(published_, std::set<std::string>{"ft:" + b});
-  for (int server = 0; server < 2; ++server, open()) {
-    EXPECT_EQ(status(a) + " " + status(b) + " " + status(c), "cancelled succeeded failed");
-    EXPECT_EQ(event(a), "The job was cancelled");
-    EXPECT_EQ(event(c), "The job failed: why");
-    EXPECT_EQ(records_->get(c)->job["error"]["message"], "why");
-    EXPECT_FALSE(records_->next());
-  }
-}
-
-TEST_F(TuningRecordsTest, CancelAndSuccessAtOnceHaveOneOutcome) {
-  limits_ = {};
-  open();
-  for (int i = 0; i < 60; ++i) {
-    const std::string id = create(std::to_string(i));
-    std::atomic<int> ready{0};
-    bool cancelled = false;
-    std::thread other([&] {
-      for (++ready; ready < 2;) {
-      }
-      cancelled = records_->cancel(std::to_string(i), id).ok();
-    });
-    for (++ready; ready < 2;) {
-    }
-    const bool started = records_->start(id), succeeded = started && succeed(id);
-    other.join();
-    EXPECT_NE(cancelled, succeeded);
-    EXPECT_EQ(status(id), succeeded ? "succeeded" : "cancelled");
-    EXPECT_EQ(published_.contains("ft:" + id), succeeded);
-    EXPECT_EQ(event(id).find("cancelled") == std::string::npos, succeeded);
-    EXPECT_EQ(records_->get(id)->job["fine_tuned_model"].is_null(), !succeeded);
-  }
-}
-
-TEST_F(TuningRecordsTest, OwnersTakeTurns) {
-  const std::string a1 = create("a"), a2 = create("a"), a3 = create("a"), b1 = create("b"), b2 = create("b"),
-                    c1 = create("c");
-  std::string order;
-  for (int i = 0; i < 6; ++i) {
-    const std::string id = *records_->next();
-    order += records_->get(id)->owner + (id == a1 || id == b1 || id == c1 ? "1 "
-                                         : id == a2 || id == b2           ? "2 "
-                                                                          : "3 ");
-    records_->start(id);
-    open();  // the next server continues with the job that ran
-    EXPECT_EQ(*records_->next(), id);
-    records_->fail(id, "");
-    open();  // and knows whose turn it is
-  }
-  EXPECT_EQ(order, "a1 b1 c1 a2 b2 a3 ");
-}
-
-TEST_F(TuningRecordsTest, LimitsOfAnOwner) {
-  for (int i = 0; i < 3; ++i) create("x");
-  EXPECT_EQ(try_create("x").error().place, "memory") << "too many are unfinished; later there are fewer";
-  EXPECT_TRUE(try_create("y").ok());
-  std::vector<std::string> ids;
-  for (const Json& job : records_->list("x")) ids.insert(ids.begin(), job["id"].get<std::string>());
-  records_->fail(ids[0], "");
-  for (size_t i = 1; i < 3; ++i) succeed(ids[i]);
-  for (int i = 0; i < 2; ++i) ids.push_back(create("x")), succeed(ids.back());
-  ids.push_back(create("x"));  // the sixth; the first, which failed, is deleted
-  EXPECT_FALSE(records_->get(ids[0]));
-  EXPECT_FALSE(fs::exists(folder_ + "/" + ids[0]) || fs::exists(folder_ + "/" + ids[0] + ".json"));
-  succeed(ids.back());
-  const auto full = try_create("x");
-  ASSERT_FALSE(full.ok());
-  EXPECT_EQ(full.error().kind, Error::Kind::kLimit);
-  EXPECT_NE(full.error().message.find("DELETE /v1/models"), std::string::npos);
-  ASSERT_TRUE(delete_model("x", "ft:" + ids[3]).ok());
-  EXPECT_TRUE(try_create("x").ok());
-  EXPECT_FALSE(records_->get(ids[3])) << "its job is the oldest without a model";
-}
-
-TEST_F(TuningRecordsTest, AnOwnerKeepsItsTurnWhenItsJobsAreDeleted) {
-  limits_ = {.unfinished = 3, .stored = 2};
-  open();
-  const std::string b = create("b");
-  records_->start(b), records_->fail(b, "");
-  const std::string first = create("a");
-  records_->start(first), records_->fail(first, "");
-  for (int i = 0; i < 4; ++i) ASSERT_TRUE(records_->cancel("a", create("a")).ok());
-  EXPECT_FALSE(records_->get(first));
-  open();
-  create("a");
-  const std::string next = create("b");
-  EXPECT_EQ(*records_->next(), next) << "the latest start of b was before that of a";
-}
-
-TEST(TuningJob, EpochsAreWhole) {
-  const auto create = [](const Json& epochs) {
-    return new_tuning_job({{"training_file", "file-1"}, {"hyperparameters", {{"n_epochs", epochs}}}});
-  };
-  EXPECT_FALSE(create(1.9).ok() || create("2").ok() || create(0).ok());
-  EXPECT_EQ((*create("auto"))["hyperparameters"]["n_epochs"], 3);
-  EXPECT_EQ((*create(2))["hyperparameters"]["n_epochs"], 2);
-}
-
-TEST_F(TuningRecordsTest, AModelIsDeletedByItsOwner) {
-  const std::string id = create("x"), model = "ft:" + id, adapter = records_->folder(id).run() + "/adapter";
-  write(adapter, "weights");
-  EXPECT_EQ(delete_model("x", model).error().kind, Error::Kind::kNotFound) << "not trained yet";
-  succeed(id);
-  EXPECT_EQ(delete_model("y", model).error().kind, Error::Kind::kNotFound);
-  EXPECT_TRUE(published_.contains(model) && fs::exists(adapter));
-  EXPECT_TRUE(delete_model("x", model).ok());
-  EXPECT_FALSE(published_.contains(model) || fs::exists(adapter));
-  EXPECT_TRUE(delete_model("x", model).ok()) << "repeated, as after a lost answer";
-  EXPECT_EQ(status(id), "succeeded");
-  EXPECT_FALSE(records_->get(id)->has_model());
-}
-
-TEST_F(TuningRecordsTest, DeletionsOfAKilledServerAreCompleted) {
-  const std::string id = create("x"), other = create("x");
-  succeed(id), succeed(other);
-  ASSERT_TRUE(delete_model("x", "ft:" + id).ok());
-  const std::string half_deleted = records_->folder(id).run() + "/adapter",
-                    kept = records_->folder(other).run() + "/adapter", orphan = folder_ + "/ftjob-orphan",
-                    damaged = folder_ + "/ftjob-damaged";
-  write(half_deleted, "weights"), write(kept, "weights"), write(orphan + "/run/adapter", "weights");
-  write(damaged + "/run/adapter", "weights"), write(damaged + ".json", "{");
-  open();
-  EXPECT_FALSE(fs::exists(half_deleted));
-  EXPECT_FALSE(fs::exists(orphan)) << "a folder without a record: the job was being created or deleted";
-  EXPECT_TRUE(fs::exists(kept));
-  EXPECT_TRUE(fs::exists(damaged + "/run/adapter")) << "a record that cannot be read";
-  EXPECT_FALSE(records_->get(id)->has_model());
-  EXPECT_TRUE(records_->get(other)->has_model());
-}
-
-// A process that creates, ends and deletes without pause is killed at random moments.
-TEST_F(TuningRecordsTest, KillsLeaveNoModelWithoutFilesAndNoFilesWithoutJob) {
-  limits_ = {.unfinished = 4, .stored = 6};
-  std::mt19937 random(1);
-  int models = 0, deleted = 0;
-  for (int kill = 0; kill < 40; ++kill) {
-    const pid_t child = fork();
-    if (child == 0) {
-      alarm(60);
-      for (open();;) {
-        if (const auto job = try_create("x"); job.ok()) {
-          const std::string id = (*job)["id"].get<std::string>();
-          write(records_->folder(id).run() + "/adapter", "weights");
-          if (random() % 4 == 0) (void)records_->cancel("x", id);
-          records_->start(id), succeed(id);
-        }
-        for (const TuningRecord& record : records_->all())
-          if (record.has_model() && random() % 3 == 0) (void)delete_model("x", record.model());
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::microseconds(random() % 40000));
-    ::kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
-    open();
-    for (const TuningRecord& record : records_->all()) {
-      const std::string run = records_->folder(record.id()).run();
-      models += record.has_model(), deleted += record.model_deleted;
-      EXPECT_TRUE(!record.has_model() || fs::exists(run + "/adapter")) << record.id();
-      EXPECT_TRUE(!record.model_deleted || !fs::exists(run)) << record.id();
-    }
-    for (const auto& entry : fs::directory_iterator(folder_))
-      EXPECT_TRUE(!entry.is_directory() || records_->get(entry.path().filename().string())) << entry.path();
-    for (const TuningRecord& record : records_->all())
-      if (!record.is_over()) records_->fail(record.id(), "");
-  }
-  EXPECT_GT(models, 0);
-  EXPECT_GT(deleted, 0);
-}
-
-TEST_F(TuningRecordsTest, AFailedCreationLeavesNothing) {
-  fs::remove(data_);
-  const auto failed = try_create("x");
-  ASSERT_FALSE(failed.ok());
-  EXPECT_EQ(failed.error().kind, Error::Kind::kNotFound);
-  EXPECT_EQ(failed.error().text(), "training_file: the file was deleted");
-  EXPECT_TRUE(fs::is_empty(folder_));
-}
-
-TEST(JobFolder, ReadsAndKeepsTails) {
-  const ScratchFolder scratch;
-  const std::string path = scratch.path() + "/text";
-  EXPECT_EQ(file_tail(path, 10), "");
-  write(path, "first\nsecond\nthird\n");
-  EXPECT_EQ(file_tail(path, 100), "first\nsecond\nthird\n");
-  EXPECT_EQ(file_tail(path, 9), "third\n") << "the line that is cut is left out";
-  const JobFolder job(scratch.path(), "ftjob-1");
-  write(job.output(), std::string(1 << 20, 'x') + "\r\n\nlast line\r\n");
-  EXPECT_EQ(job.last_output_line(), "last line");
-  write(job.output(), std::string(1 << 20, 'x'));
-  EXPECT_EQ(job.last_output_line(), std::string(500, 'x'));
-}
-
-TEST(JobFolder, EventsAreBounded) {
-  const ScratchFolder scratch;
-  const JobFolder job(scratch.path(), "ftjob-1");
-  fs::create_directory(scratch.path() + "/ftjob-1");
-  for (int step = 1; step <= 8000; ++step)
-    job.add_event(tuning_event("info", "step", {{"step", step}, {"train_loss", 0.5}}));
-  job.add_event(tuning_event("info", "validation", {{"step", 7}, {"valid_loss", 0.5}}));
-  EXPECT_EQ(job.events().size(), JobFolder::kMaxEvents);
-  EXPECT_EQ(job.last_step_with_event("train_loss"), 8000);
-  EXPECT_EQ(job.last_step_with_event("valid_loss"), 7);
-  const std::string path = scratch.path() + "/ftjob-1/events.jsonl";
-  EXPECT_LT(fs::file_size(path), size_t{2} << 20);
-  std::ofstream(path, std::ios::app) << R"({"object": "fine_tu)";  // the server was killed while it wrote
-  EXPECT_EQ(job.events().at(0)["message"], "validation");
-  job.add_event(tuning_event("info", "next"));
-  EXPECT_EQ(job.events().at(0)["message"], "next");
-  EXPECT_EQ(job.events().at(1)["message"], "validation");
-}
-
-// A run with two checkpoints, the second incomplete.
-void write_run(const JobFolder& job) {
-  write(job.log(), R"({"step": 20, "loss": 1.5, "lr": 0.1})"
-                   "\n"
-                   R"({"step": 20, "validation": {"loss": 2.5}})"
-                   "\n"
-                   R"({"step": 40, "loss": 0.5, "lr": 0.1})"
-                   "\n");
-  write(job.run() + "/checkpoint-20/complete.json", "{}");
-  write(job.run() + "/checkpoint-40.tmp/state.safetensors", "x");
-  write(job.run() + "/checkpoint-x/complete.json", "{}");
-  write(job.run() + "/data/part.bin", "private");
-  write(job.run() + "/events.out.tfevents.1", "x");
-  write(job.run() + "/adapter_model.safetensors", "x");
-}
-
-TEST(JobFolder, KeepsTheListOfCheckpoints) {
-  for (const bool succeeded : {true, false}) {
-    const ScratchFolder scratch;
-    const JobFolder job(scratch.path(), "ftjob-ab");
-    const std::string data = scratch.path() + "/data";
-    write(data, "{}\n");
-    ASSERT_TRUE(job.create(data, data).ok());
-    write_run(job);
-    const auto before = job.checkpoints();
-    ASSERT_EQ(before.size(), 1u);
-    EXPECT_EQ(before[0]["id"], "ftckpt-ab-20");
-    EXPECT_EQ(before[0]["metrics"], Json({{"step", 20}, {"train_loss", 1.5}, {"valid_loss", 2.5}}));
-    EXPECT_LE(std::abs(before[0]["created_at"].get<int64_t>() - std::time(nullptr)), 600);
-    for (int i = 0; i < 2; ++i) {
-      job.clean(succeeded);
-      EXPECT_EQ(job.checkpoints(), before);
-    }
-    std::set<std::string> left;
-    for (const auto& entry : fs::recursive_directory_iterator(scratch.path() + "/ftjob-ab"))
-      left.insert(entry.path().filename().string());
-    EXPECT_EQ(left, succeeded ? std::set<std::string>(
-                                    {"checkpoints.json", "run", "log.jsonl", "adapter_model.safetensors"})
-                              : std::set<std::string>({"checkpoints.json", "run", "log.jsonl"}));
-    EXPECT_TRUE(fs::exists(data));
-  }
-}
-
-TEST(BaseIdentities, HashOnlyChangedFiles) {
-  const ScratchFolder scratch;
-  const std::string file = scratch.path() + "/model/weights";
-  write(file, "a");
-  int hashed = 0;
-  const HashModel hash = [&](const std::string&, const auto& stop) -> Result<std::string> {
-    ++hashed;
-    if (stop()) return error_at(file, "stopped");
-    return read_file(file);
-  };
-  BaseIdentities identities(hash), next_server(hash);
-  const auto first = identities.of(scratch.path() + "/model");
-  ASSERT_TRUE(first.ok() && identities.of(first->path).ok() && next_server.of(first->path, *first).ok());
-  EXPECT_EQ(hashed, 1);
-  write(file, "bc");
-  EXPECT_EQ(identities.of(first->path, *first)->hash, "bc");
-  EXPECT_EQ(next_server.of(first->path, *first)->hash, "bc");
-  EXPECT_EQ(hashed, 3);
-  EXPECT_FALSE(identities.of(scratch.path() + "/none").ok());
-  const auto changed = identities.check("tiny", first->path, *first, "then");
-  ASSERT_FALSE(changed.ok());
-  EXPECT_EQ(changed.error().text(), "model: the files of 'tiny' have changed since then");
-  write(file, "a");
-  next_server.stop();
-  const auto stopped = next_server.check("tiny", first->path, *first, "then");
-  ASSERT_FALSE(stopped.ok());
-  EXPECT_EQ(stopped.error().text(), "model: the files of 'tiny' cannot be read: stopped");
-  EXPECT_EQ(identities.check("tiny", first->path, *first, "then")->hash, "a");
-}
-
-TEST(JobProcess, TheBaseHasANameThatStays) {
-  const ScratchFolder scratch;
-  const std::string folder = scratch.path() + "/job", parts = scratch.path() + "/m-00001-of-00002.gguf";
-  fs::create_directory(folder);
-  write(scratch.path() + "/a/config.json", "a"), write(scratch.path() + "/b/config.json", "b");
-  write(scratch.path() + "/m.gguf", "one"), write(parts, "first");
-  EXPECT_EQ(*link_base(folder, scratch.path() + "/a"), "served_base");
-  EXPECT_EQ(*read_file(folder + "/served_base/config.json"), "a");
-  EXPECT_EQ(*link_base(folder, scratch.path() + "/b"), "served_base");
-  EXPECT_EQ(*read_file(folder + "/served_base/config.json"), "b");
-  EXPECT_EQ(*link_base(folder, scratch.path() + "/m.gguf"), "served_base.gguf");
-  EXPECT_EQ(*read_file(folder + "/served_base.gguf"), "one");
-  EXPECT_EQ(*link_base(folder, parts), "served_base/m-00001-of-00002.gguf");
-  EXPECT_EQ(*read_file(folder + "/served_base/m-00001-of-00002.gguf"), "first");
-}
-
-TEST(JobProcess, KnowsAProcessByItsStart) {
-  const ScratchFolder scratch;
-  const std::string stat = scratch.path() + "/stat";
-  EXPECT_FALSE(running_process(stat));
-  const auto started =
-      start_limited({"/bin/sh", "-c", "sleep 600"}, {scratch.path(), scratch.path() + "/out", stat, 1 << 30});
-  ASSERT_TRUE(started.ok());
-  EXPECT_TRUE(until([&] { return running_process(stat) == *started; }));
-  const std::string text = *read_file(stat);
-  for (const std::string& other : {std::string("x"), std::string("1 (a"), text.substr(0, text.size() / 4),
-                                   std::string("1 (sh) S 1 1 1 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 7 0\n")}) {
-    write(stat, other);
-    EXPECT_FALSE(running_process(stat)) << other;
-  }
-  write(stat, text);
-  kill(-*started, SIGKILL);
-  EXPECT_TRUE(until([&] { return !running_process(stat); })) << "dead, though nobody waited for it";
-  waitpid(*started, nullptr, 0);
-}
-
 // A server whose jobs are shell scripts; $RUN is the folder of the run.
 class TuningJobsTest : public testing::Test {
  protected:
   TuningJobsTest() : base_(scratch_.path() + "/base") {
-    write(base_, "base");
+    write_text(base_, "base");
     options_.base = [this](const std::string& name) -> Result<TuningBase> {
       if (!served_) return error_at("model", "{} is not served", name);
       return TuningBase{"tiny", base_};
@@ -547,7 +161,7 @@ TEST_F(TuningJobsTest, TheFilesOfACancelledJobAreDeletedByTheNextServer) {
   ASSERT_EQ(::flock(lock, LOCK_EX), 0);
   start();
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
-  write(checkpoint, "{}");  // the last act of its process
+  write_text(checkpoint, "{}");  // the last act of its process
   ::close(lock);
   EXPECT_TRUE(until([&] { return !fs::exists(checkpoint); }));
   EXPECT_EQ(jobs_->checkpoints("", id)->size(), 1u);
@@ -576,18 +190,18 @@ TEST_F(TuningJobsTest, AModelNeedsTheBaseItWasTrainedOn) {
   EXPECT_EQ(published_ + log_, model);
   EXPECT_TRUE(check_().ok());
   const std::string record = store_->folder() + "/" + id + ".json", before = *read_file(record);
-  write(base_, "another base");
+  write_text(base_, "another base");
   EXPECT_NE(check_().error().text().find("have changed since the training"), std::string::npos);
-  write(base_, "base");
+  write_text(base_, "base");
   EXPECT_TRUE(check_().ok()) << "the same bytes";
   restart();
   EXPECT_NE(*read_file(record), before) << "the next server need not read the base";
-  write(base_, "another base");
+  write_text(base_, "another base");
   restart();
   EXPECT_EQ(published_, "");
   EXPECT_NE(log_.find("have changed since the training"), std::string::npos) << log_;
   EXPECT_EQ(jobs_->events("", id)->at(0)["level"], "warn");
-  write(base_, "base");
+  write_text(base_, "base");
   served_ = false;
   restart();
   EXPECT_NE(log_.find("is not served"), std::string::npos) << log_;
@@ -613,7 +227,7 @@ TEST_F(TuningJobsTest, AJobWaitsForItsBase) {
   const std::string id = create();
   EXPECT_TRUE(until([&] { return fs::exists(run_folder(id) + "/kept"); }));
   stop();
-  write(base_, "another base");
+  write_text(base_, "another base");
   script_ = kFinish;
   start();
   EXPECT_EQ(end(create()), "succeeded") << "other jobs run";
@@ -628,7 +242,7 @@ TEST_F(TuningJobsTest, AJobWaitsForItsBase) {
   EXPECT_EQ(log_.find("waits"), log_.rfind("waits")) << "one line: " << log_;
   stop();
   served_ = true;
-  write(base_, "base");
+  write_text(base_, "base");
   fs::rename(base_, base_ + "-moved"), fs::create_symlink(base_ + "-moved", base_);
   start();
   EXPECT_EQ(end(id), "succeeded");
@@ -680,7 +294,7 @@ TEST_F(TuningJobsTest, ARunThatFinishedSucceedsWhateverTheLimits) {
     stop();
     Json record = *read_json(path);
     record["job"]["status"] = "running", record["job"]["fine_tuned_model"] = nullptr, record["seconds"] = 100;
-    write(path, dump(record));
+    write_text(path, dump(record));
   }
   options_.max_seconds = 1, options_.disk = 1;
   start();
@@ -703,7 +317,7 @@ TEST_F(TuningJobsTest, ADamagedRecordIsLeftOut) {
     damaged["job"]["status"] = "running", damaged["job"]["error"] = nullptr;
     const Json changes = *parse_json(patch, "patch");
     for (const auto& [key, value] : changes.items()) damaged["job"][key] = value;
-    write(path, dump(damaged));
+    write_text(path, dump(damaged));
     log_.clear();
     start();
     EXPECT_FALSE(jobs_->find("", id).ok()) << patch;
@@ -711,7 +325,7 @@ TEST_F(TuningJobsTest, ADamagedRecordIsLeftOut) {
     stop();
     EXPECT_EQ(*read_file(path), dump(damaged));
   }
-  write(path, dump(record));
+  write_text(path, dump(record));
   start();
   EXPECT_EQ(job(id)["status"], "failed");
 }
@@ -753,7 +367,7 @@ TEST_F(TuningJobsTest, NothingIsDeletedBeforeTheEndIsStored) {
   const std::string id = create(), record = store_->folder() + "/" + id + ".json";
   EXPECT_TRUE(until([&] { return fs::exists(run_folder(id) + "/ready"); }));
   fs::rename(record, record + "x"), fs::create_directory(record);
-  write(run_folder(id) + "/go", "");
+  write_text(run_folder(id) + "/go", "");
   EXPECT_TRUE(until([&] { return log_.find("cannot be stored") != log_.npos; }));
   EXPECT_TRUE(fs::exists(run_folder(id) + "/checkpoint"));
   EXPECT_EQ(job(id)["status"], "running");

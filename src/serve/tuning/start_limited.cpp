@@ -17,7 +17,7 @@ namespace {
 // Space for the message of a process that ends because the disk is full.
 constexpr off_t kReservedOutput = 64 << 10;
 
-// Called after fork: only calls that are safe there. A file that is left empty is no process.
+// After fork: only async-signal-safe calls. Readers take an empty file as no process.
 void copy_own_stat(int to) {
   char text[1024];
   const int from = ::open("/proc/self/stat", O_RDONLY | O_CLOEXEC);

@@ -16,7 +16,7 @@ struct ProcessSettings {
 };
 // Keeps space for a last message at the end of the file; an error if the disk is full.
 Status reserve_output(const std::string& path);
-// Whether an error (of the system, or in a message) says that there is no space left.
+// Whether an errno value, or the text of an error, means that the disk is full.
 bool is_disk_full(int error_number);
 bool is_disk_full(const std::string& message);
 

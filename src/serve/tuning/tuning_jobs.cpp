@@ -175,7 +175,7 @@ RunOutcome TuningJobs::run_process(const std::string& id) {
 
 bool TuningJobs::succeed(const TuningRecord& record) {
   const auto base = base_of(record);
-  if (stopping()) return false;  // the base may not have been read; the next server goes on here
+  if (stopping()) return false;  // hashing the base was stopped; the next server publishes the model
   const std::string id = record.id();
   const std::string name =
       fmt::format("ft:{}:{}:{}", record.job["model"].get<std::string>(),

@@ -12,8 +12,8 @@ namespace makar {
 // with merges.txt, GGUF, or a folder with one of them.
 Result<Json> read_tokenizer(const std::string& path);
 
-// The names of all files beside a model's weights that belong to its tokenizer, chat template and image
-// processor, in the formats of makar and of other programs: what a copy of the model needs.
+// The file names of tokenizers, chat templates and image processors in a model's folder, in the formats of
+// makar and of other programs; a copy of the model needs those that exist.
 const std::vector<std::string>& tokenizer_file_names();
 
 // A SentencePiece model (protocol buffer).
