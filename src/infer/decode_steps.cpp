@@ -29,12 +29,7 @@ std::vector<int64_t> sequence_fields(const std::vector<kernels::SequenceRows>& r
 
 bool DecodeSteps::supports(const Model& model) {
   const ModelSpec& spec = model.spec();
-  // Block types of GGUF may be decoded on the host.
-  const auto& weights = model.parameters().all();
-  const bool blocks = std::any_of(weights.begin(), weights.end(), [](const auto& p) {
-    return p->value.defined() && is_block(p->value.dtype());
-  });
-  return spec.continues_text() && !blocks && model.decoder()->reads_device_rows();
+  return spec.continues_text() && model.decoder()->reads_device_rows();
 }
 
 DecodeSteps::StepShape& DecodeSteps::shape_for(int64_t rows, int64_t pages) {

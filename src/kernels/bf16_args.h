@@ -89,6 +89,19 @@ struct FusedProductsBf16 {
   float* sum = nullptr;
 };
 
+// Packed products of weights of block types in f32 with the kernels before and after them, as in a decoding step; bit for bit as
+// separate calls.
+struct FusedProducts {
+  PackedGemm products;             // A: f32 or bf16
+  const NormBf16* norm = nullptr;  // A is its y, which the device need not write
+  // y = kind(first product) * second product, which the device need not write.
+  float* gated = nullptr;
+  Activation kind = Activation::kSilu;
+  // sum = residual + the only product, whose result the device need not write; sum may be residual.
+  const float* residual = nullptr;
+  float* sum = nullptr;
+};
+
 // Rows of `stride` logits, of which the first `cols` count. With `gradient`, weight * gradient overwrites x:
 // zero in ignored rows and beyond `cols`.
 struct CrossEntropyBf16 {
@@ -122,10 +135,11 @@ struct AttentionCachedBf16 {  // as AttentionBf16, bit for bit, on the keys and 
   Bf16* out;
 };
 // A decoding step: rotates the one query and key of each sequence (cos is null: does not), stores key and
-// value, attends. Bit for bit as RopeBf16, CacheStoreBf16 and AttentionCachedBf16.
+// value, attends. Bit for bit as RopeBf16 (of f32: Rope, then rounding), CacheStoreBf16 and AttentionCachedBf16.
 struct DecodeAttentionBf16 {
   AttentionShape shape;
-  const Bf16 *q, *k, *v;
+  const void *q, *k, *v;
+  DType type;  // of q, k and v: f32 or bf16
   const float *cos, *sin;  // [rows, rotary / 2]
   int64_t rotary;
   bool interleaved;

@@ -11,8 +11,4 @@ namespace makar::kernels {
 // `blocks` needs no alignment.
 void decode_blocks(DType type, const void* blocks, int64_t count, float* out);
 
-// The eight values (8, 25 or 43) of entry `index` of the IQ2_XXS grid, coded with two bits each (0, 1, 2),
-// lowest bits first.
-uint16_t iq2_xxs_grid(uint8_t index);
-
 }  // namespace makar::kernels

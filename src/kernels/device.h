@@ -96,6 +96,7 @@ namespace makar {
   X(product_bf16, ProductBf16)                       \
   X(gemm_packed_bf16, PackedGemmBf16)                \
   X(fused_products_bf16, FusedProductsBf16)          \
+  X(fused_products, FusedProducts)                   \
   X(cross_entropy_bf16, CrossEntropyBf16)            \
   X(arg_max, ArgMax)                                 \
   X(advance_rows, AdvanceRows)                       \
@@ -156,6 +157,7 @@ class Device {
 
 // Call the kernels that a fused one replaces.
 void run_separately(Device& device, const kernels::FusedProductsBf16& a);
+void run_separately(Device& device, const kernels::FusedProducts& a);
 void run_separately(Device& device, const kernels::DecodeAttentionBf16& a);
 
 // "cpu"; "fence" (the CPU with memory that the host cannot access outside kernels, for tests); "cuda" if

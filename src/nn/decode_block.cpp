@@ -1,4 +1,7 @@
-// A decoding step of a pre-norm block with gated feed-forward in bf16: five fused kernels instead of a dozen.
+// A decoding step of a pre-norm block with gated feed-forward in bf16, with weights in bf16 or block types: five fused ops instead of
+// a dozen.
+#include <algorithm>
+
 #include "nn/block.h"
 #include "ops/bf16.h"
 
@@ -20,8 +23,12 @@ bool Block::has_fused_step(const ForwardContext& f, const AttentionInputs& in, i
   if (!plain_block || !plain_attention || g.width == 0 || g.experts > 0 || !g.gated || g.gate_limit > 0)
     return false;
   const FeedForward::Expert& e = feed_forward.experts[0];
-  for (const Linear* l : {&attention.q, &attention.k, &attention.v, &attention.o, &e.gate, &e.up, &e.down})
-    if (!l->is_plain_bf16()) return false;
+  const std::initializer_list<const Linear*> layers = {&attention.q, &attention.k, &attention.v, &attention.o,
+                                                       &e.gate,      &e.up,        &e.down};
+  const auto all = [&](auto&& suits) {
+    return std::all_of(layers.begin(), layers.end(), [&](const Linear* l) { return suits(l->plain_type()); });
+  };
+  if (!all([](DType t) { return t == DType::kBF16; }) && !all(is_block)) return false;
   int64_t at = 0;
   for (const ops::SequenceRows& s : in.self.rows)
     if (s.q_rows != 1 || s.q_start != at++) return false;

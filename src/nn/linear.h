@@ -47,8 +47,8 @@ class Linear {
   // unpack() before an update. With activations in bf16, floats are rounded to bf16.
   void pack(Device& device, DType activations = DType::kF32);
   bool packed() const { return packed_ != nullptr; }
-  // Packed in bf16, without an adapter.
-  bool is_plain_bf16() const { return packed_ && packed_->type() == DType::kBF16 && !adapter_; }
+  // The type it is packed in; f32 if it is not packed or has an adapter.
+  DType plain_type() const { return packed_ && !adapter_ ? packed_->type() : DType::kF32; }
   ops::PackedLayer layer() const { return {bias_ ? bias_->value : Tensor(), packed_.get()}; }
   // Frees the unpacked weight after pack(), unless an adapter needs it or it is a view of a mapped file,
   // whose pages pack() has released.

@@ -1,5 +1,5 @@
 // Ops of a decoding step in bf16 that a device may run as one kernel; bit for bit as the separate ops. No
-// gradients.
+// gradients. The layers of a call are all packed in bf16, with results in bf16, or all in block types, with results in f32.
 #pragma once
 #include <span>
 #include <vector>
@@ -16,7 +16,7 @@ struct RmsNorm {
   float eps = 0, offset = 0;
 };
 
-// linears() of the norm of x [rows, width] in f32. All layers are packed in bf16, here and below.
+// linears() of the norm of x [rows, width] in f32.
 std::vector<Tensor> normed_linears(Context& ctx, const Tensor& x, const RmsNorm& norm,
                                    std::span<const PackedLayer> layers);
 // kind(first layer) * second layer, of the norm of x.

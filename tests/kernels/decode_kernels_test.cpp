@@ -149,8 +149,10 @@ TEST_P(DecodeKernels, AttentionHasTheBitsOfSeparateKernels) {
                                  {16, 1, 128, 128, 0, false}, {6, 2, 80, 0, 0, false},
                                  {8, 2, 64, 64, 100, false},  {32, 4, 64, 64, 0, false}};
   const std::vector<int64_t> lengths = {1, 2, 33, 64, 65, 96, 97, 128, 200, 256, 257, 400, 700, 0};
-  for (const AttentionCase& c : cases) {
-    SCOPED_TRACE(fmt::format("heads {} of {}, dim {}, rotary {}, window {}", c.heads, c.kv_heads, c.dim,
+  for (size_t number = 0; number < 2 * std::size(cases); ++number) {
+    const AttentionCase& c = cases[number / 2];
+    const DType type = number % 2 ? DType::kF32 : DType::kBF16;  // of the new queries, keys and values
+    SCOPED_TRACE(fmt::format("{}, heads {} of {}, dim {}, rotary {}, window {}", name(type), c.heads, c.kv_heads, c.dim,
                              c.rotary, c.window));
     const auto count = static_cast<int64_t>(lengths.size());
     constexpr int64_t kPages = 8;
@@ -173,9 +175,9 @@ TEST_P(DecodeKernels, AttentionHasTheBitsOfSeparateKernels) {
     };
     const Tensor sequences = upload({reinterpret_cast<const int64_t*>(rows.data()), rows.size() * 6}),
                  on_device = upload(table), copy_on_device = upload(copy_table);
-    const Tensor q = random({count, c.heads * c.dim}, 1.0f, DType::kBF16),
-                 k = random({count, c.kv_heads * c.dim}, 1.0f, DType::kBF16),
-                 v = random({count, c.kv_heads * c.dim}, 1.0f, DType::kBF16);
+    const Tensor q = random({count, c.heads * c.dim}, 1.0f, type),
+                 k = random({count, c.kv_heads * c.dim}, 1.0f, type),
+                 v = random({count, c.kv_heads * c.dim}, 1.0f, type);
     const int64_t half = std::max<int64_t>(c.rotary / 2, 1);
     const Tensor cos = random({count, half}, 1.0f, DType::kF32),
                  sin = random({count, half}, 1.0f, DType::kF32);
@@ -198,9 +200,10 @@ TEST_P(DecodeKernels, AttentionHasTheBitsOfSeparateKernels) {
                                  DType::kBF16};
     };
     kernels::DecodeAttentionBf16 args{shape,
-                                      bf16(q),
-                                      bf16(k),
-                                      bf16(v),
+                                      q.address(),
+                                      k.address(),
+                                      v.address(),
+                                      q.dtype(),
                                       c.rotary ? f32(cos) : nullptr,
                                       c.rotary ? f32(sin) : nullptr,
                                       c.rotary,

@@ -40,7 +40,8 @@ struct OpRow {
   std::function<Tensors(Context&, const Tensors&)> run;
   std::function<Arrays(const Arrays&)> reference;
   bool training = false;
-  bool integers = false;         // the CPU multiplies integers here; the GPU decodes the weights instead
+  bool integers = false;         // activations are rounded to int8
+  bool decoded_on_gpu = false;   // the CPU multiplies integers, the GPU decodes the weights
   double forward_limit = 2e-6;   // relative error of norms
   double gradient_limit = 1e-5;  // relative error of norms, against central differences of the reference
 };

@@ -79,7 +79,7 @@ void add_block_linear(std::vector<OpRow>& rows, DType type, bool packed) {
   const int64_t m = packed ? 13 : 3, in = 256, out = 29;
   const BlockWeight w(type, out, in);
   OpRow row{(packed ? "linear_packed_" : "linear_") + makar::name(type), {{{m, in}}, {{out}}}, {}, {}};
-  row.forward_limit = kInt8Limit, row.integers = true;
+  row.forward_limit = kInt8Limit, row.integers = true, row.decoded_on_gpu = type == DType::kF16_64;
   row.run = [=](Context& ctx, const Tensors& x) {
     const Tensor value = w.value.to(ctx.device.memory());
     const auto packed_weight = packed ? ctx.device.pack({value.address(), type, in, 1}, out, in) : nullptr;

@@ -312,6 +312,7 @@ void CpuDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
 }
 
 void CpuDevice::fused_products_bf16(const FusedProductsBf16& a) { run_separately(*this, a); }
+void CpuDevice::fused_products(const FusedProducts& a) { run_separately(*this, a); }
 void CpuDevice::decode_attention_bf16(const DecodeAttentionBf16& a) { run_separately(*this, a); }
 
 }  // namespace makar

@@ -1,17 +1,10 @@
-// One block of a GGUF type, split into small integers and scales as stored.
+// How the CPU's kernels store a block type, and the function that splits its blocks.
 #pragma once
 #include <cstdint>
 
-#include "tensor/dtype.h"
+#include "kernels/split_block.h"
 
 namespace makar::kernels {
-
-struct SplitBlock {
-  int8_t q[256];       // values, or indices into the codebook
-  uint16_t d, min;     // f16 bits; min is added
-  uint8_t scales[16];  // sub-block scales, if any; with bias 128 in forms without mins
-  uint8_t part_mins[16];
-};
 
 using SplitBlockFn = void (*)(const void* block, SplitBlock& out);
 SplitBlockFn split_block_of(DType type);

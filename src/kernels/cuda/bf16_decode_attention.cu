@@ -39,10 +39,12 @@ __device__ inline void fetch(const CacheLayer& cache, const SequenceRows& s, int
   }
 }
 
-// Value `at` of a head after its rotation, with the bits of rope_bf16.
-__device__ inline Bf16 rotated(const DecodeAttentionBf16& a, const Bf16* x, const float* cos, const float* sin, int at) {
+__device__ inline float widen(float x) { return x; }
+// Value `at` of a head after its rotation, with the bits of rope_bf16, or of rope and rounding.
+template <class T>
+__device__ inline Bf16 rotated(const DecodeAttentionBf16& a, const T* x, const float* cos, const float* sin, int at) {
   const int half = static_cast<int>(a.rotary) / 2;
-  if (!a.cos || at >= 2 * half) return x[at];
+  if (!a.cos || at >= 2 * half) return narrow(widen(x[at]));
   const int i = a.interleaved ? at / 2 : at % half;
   const bool second = a.interleaved ? at % 2 : at >= half;
   const float p = widen(x[a.interleaved ? 2 * i : i]), q = widen(x[a.interleaved ? 2 * i + 1 : i + half]);
@@ -58,7 +60,8 @@ __device__ inline uint32_t place(Tile<kDim> tile, int row, int column) {
 __device__ inline void store16(uint32_t at, Bf16 x) { asm volatile("st.shared.b16 [%0], %1;" ::"r"(at), "h"(x.bits) : "memory"); }
 __device__ inline void store32(uint32_t at, uint32_t x) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x) : "memory"); }
 
-template <int kDim>
+// T: of the new queries, keys and values.
+template <int kDim, class T>
 __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant__ DecodeAttentionBf16 a) {
   using S = Shared<kDim>;
   let_next_kernel_start();
@@ -105,13 +108,14 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   const int64_t row = s.q_start, angle = row * (a.rotary / 2);
   for (int i = thread; i < group * dim; i += kThreads) {
     const int r = i / dim, c = i - r * dim;
-    store16(place(queries, r, c), rotated(a, a.q + (row * heads + kv_head * group + r) * dim, a.cos + angle, a.sin + angle, c));
+    store16(place(queries, r, c), rotated(a, static_cast<const T*>(a.q) + (row * heads + kv_head * group + r) * dim, a.cos + angle, a.sin + angle, c));
   }
   if (thread < 2 * dim) {
     const bool is_key = thread < dim;
     const int c = is_key ? thread : thread - dim;
     const int64_t from = (row * kv_heads + kv_head) * dim;
-    const Bf16 x = is_key ? rotated(a, a.k + from, a.cos + angle, a.sin + angle, c) : a.v[from + c];
+    const Bf16 x = is_key ? rotated(a, static_cast<const T*>(a.k) + from, a.cos + angle, a.sin + angle, c)
+                           : narrow(widen(static_cast<const T*>(a.v)[from + c]));
     auto* page = const_cast<std::byte*>(a.cache.pages[s.first_page + newest / kKeyTile]);
     reinterpret_cast<Bf16*>(page + (is_key ? k_at : v_at))[newest % kKeyTile * dim + c] = x;
     fresh[(is_key ? 0 : kDim) + c] = x;
@@ -226,20 +230,23 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   }
 }
 
-template <int kDim>
+template <int kDim, class T>
 void run(cudaStream_t stream, const DecodeAttentionBf16& a) {
   static const cudaError_t ready =
-      cudaFuncSetAttribute(decode_kernel<kDim>, cudaFuncAttributeMaxDynamicSharedMemorySize, Shared<kDim>::kBytes);
+      cudaFuncSetAttribute(decode_kernel<kDim, T>, cudaFuncAttributeMaxDynamicSharedMemorySize, Shared<kDim>::kBytes);
   cuda_check(ready, "decode_attention_bf16");
   launch_early(stream, dim3(static_cast<unsigned>(a.shape.kv_heads), static_cast<unsigned>(a.shape.count)), kThreads,
-               Shared<kDim>::kBytes, decode_kernel<kDim>, a);
+               Shared<kDim>::kBytes, decode_kernel<kDim, T>, a);
 }
 
 }  // namespace
 
 bool run_decode_attention(cudaStream_t stream, const DecodeAttentionBf16& a) {
   if (a.shape.heads / a.shape.kv_heads > kRows || a.shape.max_q_rows != 1 || a.shape.head_dim > 128) return false;
-  a.shape.head_dim <= 64 ? run<64>(stream, a) : run<128>(stream, a);
+  if (a.type == DType::kF32)
+    a.shape.head_dim <= 64 ? run<64, float>(stream, a) : run<128, float>(stream, a);
+  else
+    a.shape.head_dim <= 64 ? run<64, Bf16>(stream, a) : run<128, Bf16>(stream, a);
   return true;
 }
 

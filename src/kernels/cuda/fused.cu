@@ -1,7 +1,10 @@
 // Chooses the kernels of a decoding step: packed products of up to 64 rows with the norm before them and what follows, and
 // attention. Other shapes run as separate kernels, which have the same bits.
+#include <span>
+
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/decode_attention.cuh"
+#include "kernels/cuda/quant_product.cuh"
 #include "kernels/cuda/streamed.cuh"
 
 namespace makar {
@@ -69,6 +72,25 @@ void CudaDevice::fused_products_bf16(const FusedProductsBf16& a) {
     return run_separately(*this, rest);
   }
   run(stream_, s);
+}
+
+void CudaDevice::fused_products(const FusedProducts& a) {
+  if (a.products.m <= 0) return;
+  const std::span<const PackedProduct> products(a.products.products, static_cast<size_t>(a.products.count));
+  const bool blocks = std::all_of(products.begin(), products.end(), [](const PackedProduct& p) {
+    return static_cast<const CudaWeight&>(*p.b).form() >= 0 && !p.out.accumulate;
+  });
+  const bool gated = a.gated && products.size() == 2 && products[0].b->n() == products[1].b->n() &&
+                     (a.kind == Activation::kSilu || a.kind == Activation::kGeluTanh);
+  const bool added = a.sum && products.size() == 1;
+  if (!blocks || (a.gated && !gated) || (a.sum && !added) || (a.gated && a.sum)) return run_separately(*this, a);
+  FusedProducts rest = a;
+  rest.norm = nullptr;
+  if (a.norm) norm_bf16(*a.norm);
+  QuantCall call = quant_call(a.products);
+  call.ending = gated ? QuantEnding::kGated : added ? QuantEnding::kAdd : QuantEnding::kFloats;
+  call.kind = a.kind, call.gated = a.gated, call.residual = a.residual, call.sum = a.sum;
+  if (!run_quant(stream_, memory_, call)) run_separately(*this, rest);
 }
 
 void CudaDevice::decode_attention_bf16(const DecodeAttentionBf16& a) {

@@ -7,7 +7,7 @@
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/cuda_weight.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/decode_blocks.h"
+#include "kernels/cuda/quant_product.cuh"
 
 namespace makar {
 
@@ -142,8 +142,16 @@ void CudaDevice::gemm_batch(const GemmBatch& a) {
 }
 
 std::shared_ptr<const PackedWeight> CudaDevice::pack(const Operand& b, int64_t n, int64_t k) {
+  if (const int form = cuda::cuda_form_of(b.type); form >= 0) {
+    check(b.k_stride == 1 && b.row_stride == k, "a matrix of a block type must be contiguous");
+    auto packed = std::make_shared<CudaWeight>(memory_, b.type, n, k, form, cuda::quant_bytes(b.type, n, k));
+    cuda::pack_blocks(stream_, b.type, static_cast<const std::byte*>(b.data), n, k, packed->data());
+    finish();
+    return packed;
+  }
   const bool plain = b.type == DType::kF32 || b.type == DType::kF16 || b.type == DType::kBF16;
-  auto packed = std::make_shared<CudaWeight>(memory_, plain ? b.type : DType::kF32, n, k);
+  const DType type = plain ? b.type : DType::kF32;
+  auto packed = std::make_shared<CudaWeight>(memory_, type, n, k, -1, bytes_of(type, n * k));
   if (!plain) {
     decode({b.data, b.type, reinterpret_cast<float*>(packed->data()), n, k});
     finish();
@@ -162,10 +170,12 @@ std::shared_ptr<const PackedWeight> CudaDevice::pack(const Operand& b, int64_t n
 }
 
 void CudaDevice::gemm_packed(const PackedGemm& a) {
+  if (a.m <= 0) return;
   for (int64_t i = 0; i < a.count; ++i) {
     const auto& b = static_cast<const CudaWeight&>(*a.products[i].b);
-    gemm({a.m, b.n(), b.k(), a.a, b.operand(), a.products[i].out});
+    if (b.form() < 0) gemm({a.m, b.n(), b.k(), a.a, b.operand(), a.products[i].out});
   }
+  cuda::run_quant(stream_, memory_, cuda::quant_call(a));
 }
 
 }  // namespace makar

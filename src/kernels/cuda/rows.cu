@@ -1,12 +1,10 @@
 // Kernels that move, gather and reduce rows.
 #include <cuda_fp16.h>
 
-#include <vector>
-
 #include "kernels/cuda/block_rows.cuh"
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/decode_blocks.h"
+#include "kernels/cuda/quant_product.cuh"
 
 namespace makar {
 
@@ -150,48 +148,28 @@ void CudaDevice::sum_squares(const SumSquaresList& all) {
 
 namespace {
 
-__device__ inline float widen(DType type, const void* data, int64_t i) {
+__device__ inline float read_float(DType type, const void* data, int64_t i) {
   if (type == DType::kF32) return static_cast<const float*>(data)[i];
-  if (type == DType::kF16) return __half2float(static_cast<const __half*>(data)[i]);
+  if (type == DType::kF16 || type == DType::kF16_64) return __half2float(static_cast<const __half*>(data)[i]);
   return __uint_as_float(static_cast<uint32_t>(static_cast<const uint16_t*>(data)[i]) << 16);  // bf16
 }
-bool is_plain(DType type) { return type == DType::kF32 || type == DType::kF16 || type == DType::kBF16; }
+bool is_plain(DType type) {
+  return type == DType::kF32 || type == DType::kF16 || type == DType::kF16_64 || type == DType::kBF16;
+}
 
 }  // namespace
 
-// Block-type rows are decoded on the host: embedding reads one row per token.
 void CudaDevice::embed(const Embed& a) {
-  if (is_plain(a.type)) {
-    each(stream_, a.count * a.width, [=] __device__(int64_t i) {
-      a.y[i] = widen(a.type, a.table, a.ids[i / a.width] * a.width + i % a.width);
-    });
-    return;
-  }
-  std::vector<int64_t> ids(static_cast<size_t>(a.count));
-  memory_.copy_out(reinterpret_cast<std::byte*>(ids.data()), reinterpret_cast<const std::byte*>(a.ids),
-                   ids.size() * sizeof(int64_t));
-  std::vector<std::byte> row(bytes_of(a.type, a.width));
-  std::vector<float> values(static_cast<size_t>(a.count * a.width));
-  for (int64_t i = 0; i < a.count; ++i) {
-    memory_.copy_out(row.data(), static_cast<const std::byte*>(a.table) + bytes_of(a.type, ids[i] * a.width),
-                     row.size());
-    decode_blocks(a.type, row.data(), a.width, values.data() + i * a.width);
-  }
-  memory_.copy_in(reinterpret_cast<std::byte*>(a.y), reinterpret_cast<const std::byte*>(values.data()),
-                  values.size() * sizeof(float));
-  finish();
+  if (!is_plain(a.type)) return cuda::embed_blocks(stream_, a);
+  each(stream_, a.count * a.width, [=] __device__(int64_t i) {
+    a.y[i] = read_float(a.type, a.table, a.ids[i / a.width] * a.width + i % a.width);
+  });
 }
 void CudaDevice::decode(const Decode& a) {
   const int64_t count = a.rows * a.cols;
-  if (is_plain(a.type))
-    return each(stream_, count, [=] __device__(int64_t i) { a.y[i] = widen(a.type, a.x, i); });
-  std::vector<std::byte> blocks(bytes_of(a.type, count));
-  memory_.copy_out(blocks.data(), static_cast<const std::byte*>(a.x), blocks.size());
-  std::vector<float> values(static_cast<size_t>(count));
-  decode_blocks(a.type, blocks.data(), count, values.data());
-  memory_.copy_in(reinterpret_cast<std::byte*>(a.y), reinterpret_cast<const std::byte*>(values.data()),
-                  values.size() * sizeof(float));
-  finish();
+  if (!is_plain(a.type))
+    return cuda::decode_block_rows(stream_, a.type, static_cast<const std::byte*>(a.x), a.y, count);
+  each(stream_, count, [=] __device__(int64_t i) { a.y[i] = read_float(a.type, a.x, i); });
 }
 
 void CudaDevice::unfold(const Unfold& a) {

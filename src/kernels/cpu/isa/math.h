@@ -7,13 +7,7 @@
 #include <cstdint>
 
 #include "kernels/cpu/isa/unrolled.h"
-
-// The GPU runs the same functions.
-#if defined(__CUDACC__)
-#define MAKAR_INLINE __host__ __device__ inline
-#else
-#define MAKAR_INLINE inline
-#endif
+#include "kernels/inline.h"
 
 namespace makar::kernels::MAKAR_ISA {
 
