@@ -33,6 +33,8 @@ def produce(folder, device):
 
     store("generate", run("generate", "-m", GOLDEN / "llama", "--ids", "5,17,9", "-n", "12", "--device", device))
     store("beams", run("generate", "-m", GOLDEN / "gpt2", "--ids", "5,17,9", "-n", "8", "--beams", "3", "--device", device))
+    store("generate q8_0", run("generate", "-m", ROOT / "models/world.gguf", "-p", "Where is", "-n", "24", "--temperature", "0",
+                               "--logprobs", "2", "--json", "--device", device))
     for model in ("t5-relu-tied", "mixtral", "vit"):
         result = device_folder / f"{model}.safetensors"
         store(f"forward {model}", run("forward", GOLDEN / model, "-i", GOLDEN / model / "golden.safetensors", "-o", result,

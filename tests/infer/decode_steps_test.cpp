@@ -4,10 +4,25 @@
 #include "infer/decode_steps.h"
 
 #include "infer/engine_fixture.h"
+#include "kernels/block_layout.h"
 #include "kernels/device.h"
 
 namespace makar {
 namespace {
+
+// A matrix as Q8_0.
+Tensor as_q8_0(const Tensor& x) {
+  const Tensor y = Tensor::empty(x.shape(), DType::kQ8_0);
+  auto* blocks = reinterpret_cast<kernels::BlockQ8_0*>(y.raw());
+  for (int64_t i = 0; i < x.count() / 32; ++i) {
+    float largest = 0;
+    for (int64_t j = 0; j < 32; ++j) largest = std::max(largest, std::fabs(x.f32()[i * 32 + j]));
+    blocks[i].d.set(largest / 127);
+    for (int64_t j = 0; j < 32; ++j)
+      blocks[i].qs[j] = static_cast<int8_t>(largest > 0 ? std::lround(x.f32()[i * 32 + j] / largest * 127) : 0);
+  }
+  return y;
+}
 
 using Case = std::tuple<std::string, std::string, bool>;
 class DecodeStepsTest : public testing::TestWithParam<Case> {
@@ -16,8 +31,12 @@ class DecodeStepsTest : public testing::TestWithParam<Case> {
     auto opened = open_device(std::get<0>(GetParam()), 2);
     if (!opened.ok()) GTEST_SKIP() << opened.error().text();
     device_ = std::move(*opened);
-    loaded_ = subject(std::get<1>(GetParam()));
+    const std::string& name = std::get<1>(GetParam());
+    const bool blocks = name.ends_with("_q8_0");
+    loaded_ = subject(blocks ? name.substr(0, name.size() - 5) : name);
     Model& model = *loaded_.model;
+    for (const auto& p : model.parameters().all())
+      if (blocks && p->value.rank() == 2 && p->value.dim(1) % 32 == 0) p->value = as_q8_0(p->value);
     model.parameters().to(device_->memory());
     if (std::get<2>(GetParam())) model.pack(*device_, false, DType::kBF16);
   }
@@ -58,7 +77,7 @@ class DecodeStepsTest : public testing::TestWithParam<Case> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, DecodeStepsTest,
                          testing::Combine(testing::Values("cpu", "fence", "cuda"),
-                                          testing::Values("small/llama", "small/gpt2", "small/gemma3_text"),
+                                          testing::Values("small/llama", "small/llama_q8_0", "small/gpt2", "small/gemma3_text"),
                                           testing::Bool()),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param).substr(6) +
