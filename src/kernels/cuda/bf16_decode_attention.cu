@@ -39,15 +39,16 @@ __device__ inline void fetch(const CacheLayer& cache, const SequenceRows& s, int
   }
 }
 
-__device__ inline float widen(float x) { return x; }
+__device__ inline float as_float(float x) { return x; }
+__device__ inline float as_float(Bf16 x) { return widen(x); }
 // Value `at` of a head after its rotation, with the bits of rope_bf16, or of rope and rounding.
 template <class T>
 __device__ inline Bf16 rotated(const DecodeAttentionBf16& a, const T* x, const float* cos, const float* sin, int at) {
   const int half = static_cast<int>(a.rotary) / 2;
-  if (!a.cos || at >= 2 * half) return narrow(widen(x[at]));
+  if (!a.cos || at >= 2 * half) return narrow(as_float(x[at]));
   const int i = a.interleaved ? at / 2 : at % half;
   const bool second = a.interleaved ? at % 2 : at >= half;
-  const float p = widen(x[a.interleaved ? 2 * i : i]), q = widen(x[a.interleaved ? 2 * i + 1 : i + half]);
+  const float p = as_float(x[a.interleaved ? 2 * i : i]), q = as_float(x[a.interleaved ? 2 * i + 1 : i + half]);
   const float c = cos[i], s = sin[i] * 1.0f;
   return narrow(second ? madd(q, c, p * s) : madd(p, c, -(q * s)));
 }
@@ -115,7 +116,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
     const int c = is_key ? thread : thread - dim;
     const int64_t from = (row * kv_heads + kv_head) * dim;
     const Bf16 x = is_key ? rotated(a, static_cast<const T*>(a.k) + from, a.cos + angle, a.sin + angle, c)
-                           : narrow(widen(static_cast<const T*>(a.v)[from + c]));
+                           : narrow(as_float(static_cast<const T*>(a.v)[from + c]));
     auto* page = const_cast<std::byte*>(a.cache.pages[s.first_page + newest / kKeyTile]);
     reinterpret_cast<Bf16*>(page + (is_key ? k_at : v_at))[newest % kKeyTile * dim + c] = x;
     fresh[(is_key ? 0 : kDim) + c] = x;

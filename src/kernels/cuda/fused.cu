@@ -63,7 +63,8 @@ void CudaDevice::fused_products_bf16(const FusedProductsBf16& a) {
   s.even = s.even && all_aligned(s.residual, s.sum) && aligned(s.gated);
   const bool rms = a.norm && a.norm->rms && a.norm->w && !a.norm->b && all_aligned(a.norm->x, a.norm->w);
   if (rms) s.x = a.norm->x, s.norm_w = a.norm->w, s.eps = a.norm->eps, s.offset = a.norm->offset;
-  if (fits_few(s) && (!a.norm || rms) && (rms || aligned(s.a))) return run(stream_, s);
+  // One row: a norm of its own takes less time than one in every block.
+  if (fits_few(s) && (!a.norm || (rms && s.m > 1)) && (rms || aligned(s.a))) return run(stream_, s);
   if (a.norm) norm_bf16(*a.norm);
   s.x = nullptr;
   if (!aligned(s.a)) {
