@@ -41,7 +41,7 @@ class Rng {
 
   // Uniform in [0, 1) with 24 bits.
   constexpr float uniform(uint64_t index) const { return static_cast<float>(bits(index)[0] >> 8) * 0x1p-24f; }
-  double uniform_double(uint64_t index) const {
+  constexpr double uniform_double(uint64_t index) const {
     const auto b = bits(index);
     return static_cast<double>((uint64_t{b[0]} << 21) ^ (b[1] >> 11)) * 0x1p-53;
   }

@@ -11,6 +11,7 @@ namespace {
 
 constexpr int64_t kMinPages = 8;   // per row
 constexpr size_t kMaxShapes = 24;  // recordings kept
+constexpr int64_t kSamplerFields = sizeof(kernels::RowSampler) / sizeof(int64_t);
 
 // Few rows have a recording each; more are padded to a multiple of 8.
 int64_t padded(int64_t rows) { return rows <= 8 ? rows : (rows + 7) / 8 * 8; }
@@ -19,8 +20,9 @@ Tensor upload(Device& device, const Shape& shape, const std::vector<int64_t>& va
   return Tensor::from(shape, std::span<const int64_t>(values)).to(device.memory());
 }
 
-std::vector<int64_t> sequence_fields(const std::vector<kernels::SequenceRows>& rows) {
-  std::vector<int64_t> out(rows.size() * sizeof(kernels::SequenceRows) / sizeof(int64_t));
+template <class T>
+std::vector<int64_t> fields_of(const std::vector<T>& rows) {
+  std::vector<int64_t> out(rows.size() * sizeof(T) / sizeof(int64_t));
   std::memcpy(out.data(), rows.data(), out.size() * sizeof(int64_t));
   return out;
 }
@@ -32,8 +34,8 @@ bool DecodeSteps::supports(const Model& model) {
   return spec.continues_text() && model.decoder()->reads_device_rows();
 }
 
-DecodeSteps::StepShape& DecodeSteps::shape_for(int64_t rows, int64_t pages) {
-  auto& entry = shapes_[{rows, pages}];
+DecodeSteps::StepShape& DecodeSteps::shape_for(int64_t rows, int64_t pages, bool samples) {
+  auto& entry = shapes_[{rows, pages, samples}];
   if (!entry) {
     entry = std::make_unique<StepShape>();
     const auto n = static_cast<size_t>(rows);
@@ -43,6 +45,7 @@ DecodeSteps::StepShape& DecodeSteps::shape_for(int64_t rows, int64_t pages) {
     };
     entry->rows = {some(1), some(1), some(6), some(pages), pages};
     entry->chosen = some(1);
+    if (samples) entry->samplers = some(kSamplerFields);
     entry->batch.tokens.assign(n, 0), entry->batch.positions.assign(n, 0);
     entry->batch.on_device = &entry->rows;
   }
@@ -62,22 +65,27 @@ void DecodeSteps::set_rows(const std::vector<Row>& rows) {
   for (const Row& row : rows)
     max_pages = std::max(max_pages, static_cast<int64_t>(cache_.pages(row.slot).size()));
   rows_ = rows;
+  const bool samples =
+      std::any_of(rows.begin(), rows.end(), [](const Row& row) { return row.sampler.temperature > 0; });
   current_ = &shape_for(padded(static_cast<int64_t>(rows.size())),
-                        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(max_pages))));
+                        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(max_pages))), samples);
   const auto n = static_cast<size_t>(current_->batch.rows());
   std::vector<int64_t> tokens(n), positions(n);
   std::vector<kernels::SequenceRows> sequences(n);
+  std::vector<kernels::RowSampler> samplers(samples ? n : 0);
   for (size_t i = 0; i < n; ++i) {
     sequences[i].q_start = static_cast<int64_t>(i);
     sequences[i].first_page = static_cast<int64_t>(i) * current_->rows.max_pages;
     if (i >= rows.size()) continue;  // padding
     tokens[i] = rows[i].token, positions[i] = rows[i].position;
+    if (samples) samplers[i] = rows[i].sampler;
     sequences[i].q_rows = 1, sequences[i].past = rows[i].position,
     sequences[i].kv_rows = rows[i].position + 1;
   }
   ops::replace_values(device_, current_->rows.tokens, tokens);
   ops::replace_values(device_, current_->rows.positions, positions);
-  ops::replace_values(device_, current_->rows.sequences, sequence_fields(sequences));
+  ops::replace_values(device_, current_->rows.sequences, fields_of(sequences));
+  if (samples) ops::replace_values(device_, current_->samplers, fields_of(samplers));
   pages_.clear();
 }
 
@@ -99,7 +107,11 @@ void DecodeSteps::forward(StepShape& shape) {
   ctx.activations = model_.activations();
   ForwardContext f{ctx, &cache_};
   const Tensor hidden = model_.decode(f, shape.batch, {}, nullptr);
-  ops::choose_largest(ctx, model_.lm_logits(ctx, hidden), shape.chosen);
+  const Tensor logits = model_.lm_logits(ctx, hidden);
+  if (shape.samplers.defined())
+    ops::sample_rows(ctx, logits, shape.samplers, shape.chosen);
+  else
+    ops::choose_largest(ctx, logits, shape.chosen);
   ops::advance_rows(ctx, shape.chosen, shape.rows.tokens, shape.rows.positions, shape.rows.sequences);
 }
 

@@ -1,11 +1,11 @@
-// Decoding steps that stay on the device: the token with the largest logit is chosen there and is the input
-// of the next step, which can start before the host has read it. A step is recorded once per number of rows
+// Decoding steps that stay on the device: the next token is chosen there and is the input of the next step, which can start before the host has read it. A step is recorded once per number of rows
 // and of pages and then run again (a CUDA graph); what changes between steps is in device memory. Same bits
 // as a forward pass of the engine.
 #pragma once
 #include <deque>
 #include <map>
 #include <memory>
+#include <tuple>
 #include <vector>
 
 #include "models/model.h"
@@ -27,13 +27,15 @@ class DecodeSteps {
   struct Row {
     size_t slot = 0;
     int64_t token = 0, position = 0;
+    kernels::RowSampler sampler{};  // temperature 0: the token with the largest logit
   };
   // Sets the rows of the next step. All started steps must have been taken.
   void set_rows(const std::vector<Row>& rows);
   // Starts a step: of the rows that were set, or one token after the last started step. The caches of the
   // rows must have a page for it.
   void start();
-  // Waits for the oldest started step; its tokens by row, -1 where the logits are not finite.
+  // Waits for the oldest started step; its tokens by row, -1 where the logits are not finite, or only the host
+  // can draw.
   std::vector<int64_t> take();
   // Pages that a sequence may have until rows are set again.
   int64_t max_pages() const { return current_ ? current_->rows.max_pages : 0; }
@@ -43,20 +45,21 @@ class DecodeSteps {
   // The buffers and the recording of one shape.
   struct StepShape {
     DeviceRows rows;
-    Tensor chosen;
+    Tensor chosen, samplers;  // samplers: undefined if all rows choose the largest
     Batch batch;
     bool has_run = false;
     std::unique_ptr<RecordedWork> recorded;  // from the second step on
     int64_t last_use = 0;
   };
-  StepShape& shape_for(int64_t rows, int64_t pages);
+  StepShape& shape_for(int64_t rows, int64_t pages, bool samples);
   void upload_pages();
   void forward(StepShape& shape);
 
   const Model& model_;
   Device& device_;
   KvCache& cache_;
-  std::map<std::pair<int64_t, int64_t>, std::unique_ptr<StepShape>> shapes_;  // by rows and pages per row
+  // By rows, pages per row, and whether rows are sampled.
+  std::map<std::tuple<int64_t, int64_t, bool>, std::unique_ptr<StepShape>> shapes_;
   StepShape* current_ = nullptr;
   std::vector<Row> rows_;
   std::vector<int64_t> pages_;  // of `current_`, as last uploaded

@@ -1,4 +1,4 @@
-// Steps of the engine that stay on the device: greedy decoding of sequences that nothing else waits for.
+// Steps of the engine that stay on the device: decoding of sequences whose logits nothing else needs.
 #include <algorithm>
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace makar {
 
-// Every row is the next token of a branch whose token is the largest logit.
+// Every row is the next token of a branch whose token a device may choose.
 bool Engine::decodes_on_device(const std::vector<ScheduledRows>& scheduled) const {
   if (!device_steps_ || skip_device_step_ || static_cast<int64_t>(scheduled.size()) > DecodeSteps::kMaxRows)
     return false;
@@ -14,7 +14,7 @@ bool Engine::decodes_on_device(const std::vector<ScheduledRows>& scheduled) cons
     const Branch& branch = s.job->branches[s.branch];
     return s.count == 1 && branch.left() == 1 && branch.cached > 0 && branch.cached >= branch.first_needed &&
            branch.types.empty() && s.job->adapter < 0 && s.job->source.empty() && !s.job->wants_states() &&
-           s.job->wants_logits(s.branch, branch.cached) && s.job->greedy_tokens(s.branch) > 0;
+           s.job->wants_logits(s.branch, branch.cached) && s.job->device_tokens(s.branch) > 0;
   });
 }
 
@@ -23,7 +23,7 @@ void Engine::start_decode(const std::vector<ScheduledRows>& scheduled) {
   decode_rows_.clear();
   for (const ScheduledRows& s : scheduled) {
     const Branch& branch = s.job->branches[s.branch];
-    rows.push_back({*branch.slot, branch.tokens.back(), branch.cached});
+    rows.push_back({*branch.slot, branch.tokens.back(), branch.cached, s.job->device_sampler(s.branch)});
     decode_rows_.push_back({s.job, s.branch, *branch.slot});
   }
   decode_steps_.set_rows(rows);
@@ -38,7 +38,7 @@ bool Engine::can_start_ahead() {
   for (const auto& job : jobs_) branches += job->branches.size();
   if (branches != decode_rows_.size()) return false;
   for (const DecodeRow& row : decode_rows_) {
-    if (!row.job || row.job->greedy_tokens(row.branch) < 2) return false;
+    if (!row.job || row.job->device_tokens(row.branch) < 2) return false;
     const Branch& branch = row.job->branches[row.branch];
     if (long_rope_after_ > 0 || branch.length() / KvCache::kPageRows + 1 > decode_steps_.max_pages())
       return false;

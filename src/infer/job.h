@@ -33,10 +33,10 @@ class Job {
 
   // Receives the logits after token `index` of a branch; called in order for every needed token.
   virtual void on_logits(size_t branch, int64_t index, std::span<const float> logits) = 0;
-  // How many more tokens of a branch are the ones with the largest logit, and nothing else depends on their
-  // logits; 0 if the job needs the logits. The engine may then choose these tokens on the device and call
-  // on_token() for on_logits().
-  virtual int64_t greedy_tokens(size_t branch) const { return 0; }
+  // How many more tokens of a branch a device may choose, as device_sampler() tells: nothing else depends on
+  // their logits. 0 if the job needs the logits. The engine may then call on_token() for on_logits().
+  virtual int64_t device_tokens(size_t branch) const { return 0; }
+  virtual kernels::RowSampler device_sampler(size_t branch) const { return {}; }  // of the next token
   virtual void on_token(size_t branch, int64_t index, int64_t token) {}
   // Receives the last hidden state of the token if wants_states(); called before on_logits() in the same
   // step.

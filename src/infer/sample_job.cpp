@@ -84,13 +84,18 @@ void SampleJob::on_logits(size_t index, int64_t at, std::span<const float> logit
   append(state, next, logits);
 }
 
-int64_t SampleJob::greedy_tokens(size_t branch) const {
+int64_t SampleJob::device_tokens(size_t branch) const {
   const State& state = states_[branch];
   const bool needs_logits = state.constraint || request_.drafter || request_.logprobs >= 0 ||
                             request_.stop_below > 0 || request_.window > 0 ||
                             states_.size() > branches.size();
-  if (needs_logits || !state.sampler.chooses_largest()) return 0;
+  if (needs_logits || !state.sampler.row_sampler(0)) return 0;
   return request_.max_new_tokens - static_cast<int64_t>(answers_[state.answer].tokens.size());
+}
+
+kernels::RowSampler SampleJob::device_sampler(size_t branch) const {
+  const State& state = states_[branch];
+  return *state.sampler.row_sampler(answers_[state.answer].tokens.size());
 }
 
 void SampleJob::on_token(size_t index, int64_t, int64_t token) {

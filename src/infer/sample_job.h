@@ -21,7 +21,8 @@ class SampleJob : public DecodingJob {
  public:
   explicit SampleJob(SampleRequest request);
   void on_logits(size_t branch, int64_t index, std::span<const float> logits) override;
-  int64_t greedy_tokens(size_t branch) const override;
+  int64_t device_tokens(size_t branch) const override;
+  kernels::RowSampler device_sampler(size_t branch) const override;
   void on_token(size_t branch, int64_t index, int64_t token) override;
   void advance(KvCache& cache) override;
   bool blocked(size_t branch) override;

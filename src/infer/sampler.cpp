@@ -103,8 +103,13 @@ Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int
   return c.id(chosen);
 }
 
-bool Sampler::chooses_largest() const {
-  return (options_.temperature <= 0 || options_.top_k == 1) && !alters_logits(options_);
+std::optional<kernels::RowSampler> Sampler::row_sampler(uint64_t index) const {
+  const SamplerOptions& o = options_;
+  if (alters_logits(o)) return std::nullopt;
+  if (o.temperature <= 0 || o.top_k == 1) return kernels::RowSampler{};
+  const bool others = o.typical_p < 1 || o.epsilon_cutoff > 0 || o.eta_cutoff > 0 || o.xtc_probability > 0 || o.mirostat > 0;
+  if (others) return std::nullopt;
+  return kernels::RowSampler{static_cast<float>(o.temperature), static_cast<float>(o.min_p), o.top_k, o.top_p, o.seed, index};
 }
 
 Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, uint64_t index) {

@@ -12,11 +12,13 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/args/rows.h"
 
 namespace makar {
 
@@ -68,8 +70,8 @@ class Sampler {
   // temperature 0, only the whole-vocabulary samplers apply.
   Status apply(std::span<float> logits, std::span<const int64_t> tokens, uint64_t index = 0);
 
-  // True if next() returns the index of the largest of the unchanged logits.
-  bool chooses_largest() const;
+  // For kernels that draw as next() does; nothing if the options have more than they know.
+  std::optional<kernels::RowSampler> row_sampler(uint64_t index) const;
 
   const SamplerOptions& options() const { return options_; }
   double mirostat_mu() const { return mu_; }

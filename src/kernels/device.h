@@ -99,6 +99,7 @@ namespace makar {
   X(fused_products, FusedProducts)                   \
   X(cross_entropy_bf16, CrossEntropyBf16)            \
   X(arg_max, ArgMax)                                 \
+  X(sample_rows, SampleRows)                         \
   X(advance_rows, AdvanceRows)                       \
   X(attention_bf16, AttentionBf16)                   \
   X(cache_store_bf16, CacheStoreBf16)                \

@@ -15,6 +15,16 @@ void choose_largest(Context& ctx, const Tensor& logits, const Tensor& chosen) {
   ctx.device.arg_max({ctx.f32(logits), DType::kF32, writable(ctx, chosen), logits.dim(0), logits.dim(1)});
 }
 
+void sample_rows(Context& ctx, const Tensor& logits, const Tensor& samplers, const Tensor& chosen) {
+  const int64_t rows = logits.dim(0);
+  check(logits.rank() == 2 && chosen.count() == rows &&
+            samplers.bytes() == static_cast<size_t>(rows) * sizeof(kernels::RowSampler),
+        "sample_rows: one sampler and one choice per row");
+  ctx.device.sample_rows({ctx.f32(logits), DType::kF32,
+                          reinterpret_cast<kernels::RowSampler*>(writable(ctx, samplers)), writable(ctx, chosen), rows,
+                          logits.dim(1)});
+}
+
 void advance_rows(Context& ctx, const Tensor& chosen, const Tensor& tokens, const Tensor& positions,
                   const Tensor& sequences) {
   const int64_t rows = chosen.count();

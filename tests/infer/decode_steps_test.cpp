@@ -1,4 +1,4 @@
-// Greedy decoding on the device gives the tokens of decoding with logits on the host: in f32 and bf16, on the
+// Decoding on the device, greedy and sampled, gives the tokens of decoding with logits on the host: in f32 and bf16, on the
 // CPU, the fence device and a GPU if there is one, for requests that start, end and are cancelled at
 // different times, beside requests that sample.
 #include "infer/decode_steps.h"
@@ -49,7 +49,9 @@ class DecodeStepsTest : public testing::TestWithParam<Case> {
     r.max_new_tokens = 3 + number * 7 % 21;
     if (i % 3 == 1) r.stop = random_ids(spec, 12, 90 + i);
     if (i % 5 == 4) r.answers = 2;
-    if (i % 6 == 5) r.sampler.temperature = 1.0, r.sampler.seed = i;
+    if (i % 3 == 2) r.sampler.temperature = 0.7 + 0.1 * static_cast<double>(i % 5), r.sampler.seed = i;
+    if (i % 6 == 2) r.sampler.top_k = 20, r.sampler.top_p = 0.9, r.sampler.min_p = 0.02;
+    if (i % 8 == 5) r.sampler.typical_p = 0.9;  // not known to devices
     return r;
   }
 

@@ -5,6 +5,7 @@
 
 #include "infer/samplers/step.h"
 #include "kernels/host_math.h"
+#include "kernels/sampling.h"
 
 namespace makar {
 
@@ -31,7 +32,7 @@ std::span<const float> Candidates::weights() {
 }
 
 double Candidates::total() {
-  if (!total_) total_ = sum_of(weights());
+  if (!total_) total_ = static_cast<double>(units_of(weights())) / kernels::kWeightUnits;
   return *total_;
 }
 

@@ -6,6 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "kernels/sampling.h"
+
 namespace makar {
 namespace {
 
@@ -23,22 +25,22 @@ float block_max(const float* x) {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-// Search state: among the keys with indices `remaining`, the sum of weights has to reach `target`.
+// Search state: among the keys with indices `remaining`, the sum of weights has to reach `target`. Weights are
+// integers, so sums do not depend on the order: units (kernels/sampling.h), or 1 each without `weights`.
 struct Search {
   std::span<const float> keys, weights;
   std::vector<uint32_t> remaining;
-  double target = 0;
+  int64_t target = 0;
 
-  double weight(size_t index) const { return weights.empty() ? 1.0 : static_cast<double>(weights[index]); }
+  int64_t weight(size_t index) const { return weights.empty() ? 1 : kernels::weight_units(weights[index]); }
 };
 
 // Sorts the remaining keys and finds the position among them.
 Rank sort_and_find(Search& s) {
   std::sort(s.remaining.begin(), s.remaining.end(),
             [&](uint32_t a, uint32_t b) { return s.keys[a] != s.keys[b] ? s.keys[a] > s.keys[b] : a < b; });
-  double sum = 0;
-  // The last key with weight: the result if rounding keeps the sum below the target.
-  uint32_t last = s.remaining.front();
+  int64_t sum = 0;
+  uint32_t last = s.remaining.front();  // the last key with weight
   for (const uint32_t index : s.remaining) {
     sum += s.weight(index);
     if (s.weight(index) > 0) last = index;
@@ -62,10 +64,10 @@ struct Buckets {
 };
 
 // The bucket in which the running sum reaches the target; subtracts the sum of the buckets above from it.
-size_t choose_bucket(const std::array<double, kBuckets>& sums, double& target) {
-  double above = 0;
+size_t choose_bucket(const std::array<int64_t, kBuckets>& sums, int64_t& target) {
+  int64_t above = 0;
   size_t bucket = 0, last_with_weight = 0;
-  double above_last = 0;
+  int64_t above_last = 0;
   for (; bucket < kBuckets && above + sums[bucket] < target; above += sums[bucket++])
     if (sums[bucket] > 0) last_with_weight = bucket, above_last = above;
   if (bucket == kBuckets) bucket = last_with_weight, above = above_last;
@@ -75,12 +77,12 @@ size_t choose_bucket(const std::array<double, kBuckets>& sums, double& target) {
 
 // The first pass, over all keys: plain loops that compilers can vectorise.
 bool narrow_all(Search& s, const Buckets& buckets) {
-  std::array<double, kBuckets> sums{};
+  std::array<int64_t, kBuckets> sums{};
   const size_t n = s.keys.size();
   if (s.weights.empty())
     for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += 1;
   else
-    for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += static_cast<double>(s.weights[i]);
+    for (size_t i = 0; i < n; ++i) sums[buckets.of(s.keys[i])] += kernels::weight_units(s.weights[i]);
   const size_t bucket = choose_bucket(sums, s.target);
   const float from = static_cast<float>(bucket), to = bucket == kBuckets - 1 ? kInfinity : from + 1;
   s.remaining.clear();
@@ -94,7 +96,7 @@ bool narrow_all(Search& s, const Buckets& buckets) {
 
 // Later passes, over the remaining keys.
 bool narrow(Search& s, const Buckets& buckets) {
-  std::array<double, kBuckets> sums{};
+  std::array<int64_t, kBuckets> sums{};
   for (const uint32_t i : s.remaining) sums[buckets.of(s.keys[i])] += s.weight(i);
   const size_t bucket = choose_bucket(sums, s.target), before = s.remaining.size();
   s.remaining.erase(std::remove_if(s.remaining.begin(), s.remaining.end(),
@@ -128,7 +130,7 @@ Rank find_few(std::span<const float> keys, size_t count) {
   std::nth_element(order.begin(), order.begin() + static_cast<int64_t>(count - 1), order.end(),
                    std::greater<>());
   const float bound = order[count - 1];
-  Search s{keys, {}, {}, static_cast<double>(count)};
+  Search s{keys, {}, {}, static_cast<int64_t>(count)};
   const auto take = [&](size_t from, size_t to) {
     for (size_t i = from; i < to; ++i)
       if (keys[i] >= bound) s.remaining.push_back(static_cast<uint32_t>(i));
@@ -145,43 +147,32 @@ Rank rank_of_count(std::span<const float> keys, const Extremes& e, size_t count)
   count = std::min(std::max<size_t>(count, 1), keys.size());
   const bool few = count * kBlock * 8 <= keys.size();  // most blocks are skipped
   if (few) return find_few(keys, count);
-  return find_rank({keys, {}, {}, static_cast<double>(count)}, e);
+  return find_rank({keys, {}, {}, static_cast<int64_t>(count)}, e);
 }
 
-double sum_of(std::span<const float> weights) {
-  constexpr size_t kLanes = 8;
-  std::array<double, kLanes> lanes{};
-  size_t i = 0;
-  for (; i + kLanes <= weights.size(); i += kLanes)
-    for (size_t lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<double>(weights[i + lane]);
-  for (; i < weights.size(); ++i) lanes[i % kLanes] += static_cast<double>(weights[i]);
-  return std::accumulate(lanes.begin(), lanes.end(), 0.0);
+int64_t units_of(std::span<const float> weights) {
+  int64_t sum = 0;
+  for (const float w : weights) sum += kernels::weight_units(w);
+  return sum;
 }
 
 size_t index_of_share(std::span<const float> weights, double share) {
-  const size_t blocks = (weights.size() + kBlock - 1) / kBlock;
-  const auto block = [&](size_t b) {
-    return weights.subspan(b * kBlock, std::min(kBlock, weights.size() - b * kBlock));
-  };
-  std::vector<double> sums(blocks);
-  double total = 0;
-  for (size_t b = 0; b < blocks; ++b) total += sums[b] = sum_of(block(b));
-  double left = share * total;
-  size_t b = 0;
-  while (b + 1 < blocks && left >= sums[b]) left -= sums[b++];
-  size_t last = 0;  // the last index with weight: the result if rounding keeps the sum too small
-  for (size_t i = b * kBlock; i < weights.size(); ++i) {
-    if (weights[i] > 0) last = i;
-    if ((left -= weights[i]) < 0) return i;
+  const int64_t total = units_of(weights);
+  if (total == 0)  // no weight counts: the largest
+    return static_cast<size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
+  int64_t left = kernels::drawn_unit(share, total);
+  size_t first = 0;  // of the block in which the sum exceeds the share
+  while (first + kBlock < weights.size()) {
+    const int64_t sum = units_of(weights.subspan(first, kBlock));
+    if (left < sum) break;
+    left -= sum, first += kBlock;
   }
-  while (last == 0 && b-- > 0)
-    for (size_t i = b * kBlock; i < (b + 1) * kBlock; ++i) last = weights[i] > 0 ? i : last;
-  return last;
+  while ((left -= kernels::weight_units(weights[first])) >= 0) ++first;
+  return first;
 }
 
-Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
-                  double mass) {
-  return find_rank({keys, weights, {}, mass}, e);
+Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights, double share) {
+  return find_rank({keys, weights, {}, kernels::units_for(share, units_of(weights))}, e);
 }
 
 std::vector<size_t> largest(std::span<const float> keys, size_t count) {

@@ -29,18 +29,22 @@ void temperature(Candidates& c, const DrawContext& draw) {
 }
 
 void top_p(Candidates& c, const DrawContext& draw) {
-  const double share = draw.options.top_p, mass = share * c.total();
+  const double share = draw.options.top_p;
   // All tokens below this weight together have less mass than top-p leaves out, so none of them is kept.
   const float min_weight =
       static_cast<float>((1 - share) * c.total() / static_cast<double>(c.size()) * 0.999);
   const auto w = c.weights();
   c.keep([&](size_t i) { return w[i] >= min_weight; });
   const auto x = c.logits();
-  const Rank last = rank_of_mass(x, c.extremes(), c.weights(), mass);
+  const Rank last = rank_of_mass(x, c.extremes(), c.weights(), share);
   c.keep([&](size_t i) { return last.covers(x[i], i); });
 }
 
-void min_p(Candidates& c, const DrawContext& draw) { keep_probable(c, draw.options.min_p / c.total()); }
+void min_p(Candidates& c, const DrawContext& draw) {
+  const float min = static_cast<float>(draw.options.min_p);  // the best token has the weight 1
+  const auto w = c.weights();
+  c.keep([&](size_t i) { return w[i] >= min; });
+}
 
 void typical(Candidates& c, const DrawContext& draw) {
   // The surprisal of a token is log_total - x nats.
@@ -49,7 +53,7 @@ void typical(Candidates& c, const DrawContext& draw) {
   std::vector<float> nearness(c.size());  // minus the distance of the surprisal from the entropy
   for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(typical_logit - x[i]);
   const float last =
-      rank_of_mass(nearness, extremes(nearness), c.weights(), draw.options.typical_p * c.total()).key;
+      rank_of_mass(nearness, extremes(nearness), c.weights(), draw.options.typical_p).key;
   c.keep([&](size_t i) { return nearness[i] >= last; });
 }
 
