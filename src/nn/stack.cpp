@@ -178,8 +178,7 @@ ops::AttentionBatch Stack::cross_batch(ForwardContext& f, const Batch& batch, co
 
 bool Stack::reads_device_rows() const {
   const EmbeddingSpec& e = spec_.embedding;
-  const bool plain_embedding =
-      !e.patches && e.types == 0 && e.position_offset == 0 && !is_block(embedding_.tokens()->value.dtype());
+  const bool plain_embedding = !e.patches && e.types == 0 && e.position_offset == 0;
   const auto plain = [](const BlockSpec& b) {
     const AttentionSpec& a = b.attention;
     return !b.mixer && !b.recurrent && !b.alignment && !b.cross && b.feed_forward.experts == 0 &&

@@ -171,8 +171,9 @@ size_t index_of_share(std::span<const float> weights, double share) {
   return first;
 }
 
-Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights, double share) {
-  return find_rank({keys, weights, {}, kernels::units_for(share, units_of(weights))}, e);
+Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
+                  int64_t units) {
+  return find_rank({keys, weights, {}, units}, e);
 }
 
 std::vector<size_t> largest(std::span<const float> keys, size_t count) {

@@ -29,10 +29,10 @@ Extremes extremes(std::span<const float> values);
 
 // The first position at which the running count reaches `count` (>= 1).
 Rank rank_of_count(std::span<const float> keys, const Extremes& e, size_t count);
-// The first position at which the running sum of weights reaches a share of their total. Requires finite keys
-// with extremes `e` and weights from 0 to 1; neither may be empty.
+// The first position at which the running sum of weights reaches `units`. Requires finite keys with extremes
+// `e` and weights from 0 to 1; neither may be empty.
 Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,
-                  double share);
+                  int64_t units);
 // Indices of the `count` largest keys, in descending order.
 std::vector<size_t> largest(std::span<const float> keys, size_t count);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "infer/samplers/step.h"
+#include "kernels/sampling.h"
 
 namespace makar {
 namespace {
@@ -30,13 +31,14 @@ void temperature(Candidates& c, const DrawContext& draw) {
 
 void top_p(Candidates& c, const DrawContext& draw) {
   const double share = draw.options.top_p;
+  const int64_t units = kernels::units_for(share, units_of(c.weights()));
   // All tokens below this weight together have less mass than top-p leaves out, so none of them is kept.
   const float min_weight =
       static_cast<float>((1 - share) * c.total() / static_cast<double>(c.size()) * 0.999);
   const auto w = c.weights();
   c.keep([&](size_t i) { return w[i] >= min_weight; });
   const auto x = c.logits();
-  const Rank last = rank_of_mass(x, c.extremes(), c.weights(), share);
+  const Rank last = rank_of_mass(x, c.extremes(), c.weights(), units);
   c.keep([&](size_t i) { return last.covers(x[i], i); });
 }
 
@@ -53,7 +55,9 @@ void typical(Candidates& c, const DrawContext& draw) {
   std::vector<float> nearness(c.size());  // minus the distance of the surprisal from the entropy
   for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(typical_logit - x[i]);
   const float last =
-      rank_of_mass(nearness, extremes(nearness), c.weights(), draw.options.typical_p).key;
+      rank_of_mass(nearness, extremes(nearness), c.weights(),
+                   kernels::units_for(draw.options.typical_p, units_of(c.weights())))
+          .key;
   c.keep([&](size_t i) { return nearness[i] >= last; });
 }
 
