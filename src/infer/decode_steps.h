@@ -1,6 +1,7 @@
-// Decoding steps that stay on the device: the next token is chosen there and is the input of the next step, which can start before the host has read it. A step is recorded once per number of rows
-// and of pages and then run again (a CUDA graph); what changes between steps is in device memory. Same bits
-// as a forward pass of the engine.
+// Decoding steps that stay on the device: the next token is chosen there and is the input of the next step,
+// which can start before the host has read it. A step is recorded once per number of rows and of pages and
+// then run again (a CUDA graph); what changes between steps is in device memory. Same bits as a forward pass
+// of the engine.
 #pragma once
 #include <deque>
 #include <map>
@@ -34,8 +35,8 @@ class DecodeSteps {
   // Starts a step: of the rows that were set, or one token after the last started step. The caches of the
   // rows must have a page for it.
   void start();
-  // Waits for the oldest started step; its tokens by row, -1 where the logits are not finite, or only the host
-  // can draw.
+  // Waits for the oldest started step; its tokens by row, -1 where the logits are not finite, or only the
+  // host can draw.
   std::vector<int64_t> take();
   // Pages that a sequence may have until rows are set again.
   int64_t max_pages() const { return current_ ? current_->rows.max_pages : 0; }

@@ -107,9 +107,11 @@ std::optional<kernels::RowSampler> Sampler::row_sampler(uint64_t index) const {
   const SamplerOptions& o = options_;
   if (alters_logits(o)) return std::nullopt;
   if (o.temperature <= 0 || o.top_k == 1) return kernels::RowSampler{};
-  const bool others = o.typical_p < 1 || o.epsilon_cutoff > 0 || o.eta_cutoff > 0 || o.xtc_probability > 0 || o.mirostat > 0;
+  const bool others =
+      o.typical_p < 1 || o.epsilon_cutoff > 0 || o.eta_cutoff > 0 || o.xtc_probability > 0 || o.mirostat > 0;
   if (others) return std::nullopt;
-  return kernels::RowSampler{static_cast<float>(o.temperature), static_cast<float>(o.min_p), o.top_k, o.top_p, o.seed, index};
+  return kernels::RowSampler{
+      static_cast<float>(o.temperature), static_cast<float>(o.min_p), o.top_k, o.top_p, o.seed, index};
 }
 
 Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, uint64_t index) {

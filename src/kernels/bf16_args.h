@@ -89,8 +89,8 @@ struct FusedProductsBf16 {
   float* sum = nullptr;
 };
 
-// Packed products of weights of block types in f32 with the kernels before and after them, as in a decoding step; bit for bit as
-// separate calls.
+// Packed products of weights of block types in f32 with the kernels before and after them, as in a decoding
+// step; bit for bit as separate calls.
 struct FusedProducts {
   PackedGemm products;             // A: f32 or bf16
   const NormBf16* norm = nullptr;  // A is its y, which the device need not write
@@ -135,11 +135,12 @@ struct AttentionCachedBf16 {  // as AttentionBf16, bit for bit, on the keys and 
   Bf16* out;
 };
 // A decoding step: rotates the one query and key of each sequence (cos is null: does not), stores key and
-// value, attends. Bit for bit as RopeBf16 (of f32: Rope, then rounding), CacheStoreBf16 and AttentionCachedBf16.
+// value, attends. Bit for bit as RopeBf16 (of f32: Rope, then rounding), CacheStoreBf16 and
+// AttentionCachedBf16.
 struct DecodeAttentionBf16 {
   AttentionShape shape;
   const void *q, *k, *v;
-  DType type;  // of q, k and v: f32 or bf16
+  DType type;              // of q, k and v: f32 or bf16
   const float *cos, *sin;  // [rows, rotary / 2]
   int64_t rotary;
   bool interleaved;

@@ -93,22 +93,27 @@ void run_separately(Device& device, const DecodeAttentionBf16& a) {
   const int64_t queries = s.count * s.heads * s.head_dim, keys = s.count * s.kv_heads * s.head_dim;
   const bool floats = a.type == DType::kF32;
   const DeviceScratch<float> rotated(device.memory(), floats && a.cos ? std::max(queries, keys) : 0);
-  const DeviceScratch<Bf16> q(device.memory(), floats || a.cos ? queries : 0), k(device.memory(), floats || a.cos ? keys : 0),
-      v(device.memory(), floats ? keys : 0);
-  const auto ready = [&](const void* x, const DeviceScratch<Bf16>& to, int64_t heads, int64_t count, bool rotates) -> const Bf16* {
+  const DeviceScratch<Bf16> q(device.memory(), floats || a.cos ? queries : 0),
+      k(device.memory(), floats || a.cos ? keys : 0), v(device.memory(), floats ? keys : 0);
+  const auto ready = [&](const void* x, const DeviceScratch<Bf16>& to, int64_t heads, int64_t count,
+                         bool rotates) -> const Bf16* {
     if (floats) {
       if (rotates)
-        device.rope({static_cast<const float*>(x), a.cos, a.sin, rotated.data(), s.count, heads, s.head_dim, a.rotary, a.interleaved, 1.0f});
-      device.convert({rotates ? rotated.data() : x, DType::kF32, to.data(), DType::kBF16, count, nullptr, false});
+        device.rope({static_cast<const float*>(x), a.cos, a.sin, rotated.data(), s.count, heads, s.head_dim,
+                     a.rotary, a.interleaved, 1.0f});
+      device.convert(
+          {rotates ? rotated.data() : x, DType::kF32, to.data(), DType::kBF16, count, nullptr, false});
     } else if (rotates) {
-      device.rope_bf16({static_cast<const Bf16*>(x), a.cos, a.sin, to.data(), s.count, heads, s.head_dim, a.rotary, a.interleaved, 1.0f});
+      device.rope_bf16({static_cast<const Bf16*>(x), a.cos, a.sin, to.data(), s.count, heads, s.head_dim,
+                        a.rotary, a.interleaved, 1.0f});
     } else {
       return static_cast<const Bf16*>(x);
     }
     return to.data();
   };
   const bool rotates = a.cos != nullptr;
-  const Bf16 *ready_q = ready(a.q, q, s.heads, queries, rotates), *ready_k = ready(a.k, k, s.kv_heads, keys, rotates),
+  const Bf16 *ready_q = ready(a.q, q, s.heads, queries, rotates),
+             *ready_k = ready(a.k, k, s.kv_heads, keys, rotates),
              *ready_v = ready(a.v, v, s.kv_heads, keys, false);
   device.cache_store_bf16({s.sequences, s.count, 1, ready_k, ready_v, s.kv_heads, s.head_dim, a.cache});
   device.attention_cached_bf16({s, ready_q, a.cache, a.out});

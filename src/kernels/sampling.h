@@ -1,5 +1,5 @@
-// Sums of sampling weights. A weight is a share of the best token's, at most 1. As integers, weights add up to the same sum in any
-// order, on the host and on every device.
+// Sums of sampling weights. A weight is a share of the best token's, at most 1. As integers, weights add up
+// to the same sum in any order, on the host and on every device.
 #pragma once
 #include <cmath>
 #include <cstdint>

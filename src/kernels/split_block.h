@@ -49,8 +49,12 @@ MAKAR_INLINE void split(const BlockQ8_24& b, SplitBlock& o) {
 }
 MAKAR_INLINE void split(const BlockQ4_0& b, SplitBlock& o) { nibbles(b.qs, 8, o.q), o.d = b.d.bits(); }
 MAKAR_INLINE void split(const BlockIQ4_NL& b, SplitBlock& o) { nibbles(b.qs, 0, o.q), o.d = b.d.bits(); }
-MAKAR_INLINE void split(const BlockQ4_1& b, SplitBlock& o) { nibbles(b.qs, 0, o.q), o.d = b.d.bits(), o.min = b.m.bits(); }
-MAKAR_INLINE void split(const BlockQ5_0& b, SplitBlock& o) { five_bits(b.qs, b.qh, 16, o.q), o.d = b.d.bits(); }
+MAKAR_INLINE void split(const BlockQ4_1& b, SplitBlock& o) {
+  nibbles(b.qs, 0, o.q), o.d = b.d.bits(), o.min = b.m.bits();
+}
+MAKAR_INLINE void split(const BlockQ5_0& b, SplitBlock& o) {
+  five_bits(b.qs, b.qh, 16, o.q), o.d = b.d.bits();
+}
 MAKAR_INLINE void split(const BlockQ5_1& b, SplitBlock& o) {
   five_bits(b.qs, b.qh, 0, o.q), o.d = b.d.bits(), o.min = b.m.bits();
 }

@@ -1,5 +1,5 @@
-// A decoding step of a pre-norm block with gated feed-forward in bf16, with weights in bf16 or block types: five fused ops instead of
-// a dozen.
+// A decoding step of a pre-norm block with gated feed-forward in bf16, with weights in bf16 or block types:
+// five fused ops instead of a dozen.
 #include <algorithm>
 
 #include "nn/block.h"

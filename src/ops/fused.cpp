@@ -5,7 +5,8 @@
 namespace makar::ops {
 namespace {
 
-// Arguments of fused products, with the buffers that a device may write: those of products in bf16, or of block types.
+// Arguments of fused products, with the buffers that a device may write: those of products in bf16, or of
+// block types.
 struct Products {
   DType type = DType::kBF16;  // of the results
   Tensor normed, stats;
@@ -39,7 +40,8 @@ struct Products {
             x.dim(1), rms.eps,    rms.offset};
   }
   // `x`: the activations, or those that the norm writes. `to`: of the gate, or of the sum with `residual`.
-  void run(Context& ctx, const Tensor& x, const Tensor& gated, Activation kind, const Tensor& residual, const Tensor& sum) const {
+  void run(Context& ctx, const Tensor& x, const Tensor& gated, Activation kind, const Tensor& residual,
+           const Tensor& sum) const {
     const int64_t rows = x.dim(0), width = x.dim(1), count = static_cast<int64_t>(out.size());
     const kernels::NormBf16* before = normed.defined() ? &norm : nullptr;
     const float* added = residual.defined() ? ctx.f32(residual) : nullptr;
@@ -102,10 +104,10 @@ Tensor attend_next(Context& ctx, const Tensor& q, const Tensor& k, const Tensor&
   check(!rope || (table.cos.dim(0) == rows && table.cos.dim(1) == half && rope->rotary <= o.head_dim),
         "rope: shapes disagree");
   const Tensor out = ctx.empty(q.shape(), DType::kBF16);
-  ctx.device.decode_attention_bf16({attention_shape(ctx, batch, o), ctx.address(q), ctx.address(k), ctx.address(v), q.dtype(),
-                                    rope ? ctx.f32(table.cos) : nullptr, rope ? ctx.f32(table.sin) : nullptr,
-                                    2 * half, rope && rope->interleaved, cache_layer(ctx, cache, batch),
-                                    ctx.bf16(out)});
+  ctx.device.decode_attention_bf16({attention_shape(ctx, batch, o), ctx.address(q), ctx.address(k),
+                                    ctx.address(v), q.dtype(), rope ? ctx.f32(table.cos) : nullptr,
+                                    rope ? ctx.f32(table.sin) : nullptr, 2 * half, rope && rope->interleaved,
+                                    cache_layer(ctx, cache, batch), ctx.bf16(out)});
   return out;
 }
 

@@ -1,5 +1,6 @@
 // Ops of a decoding step in bf16 that a device may run as one kernel; bit for bit as the separate ops. No
-// gradients. The layers of a call are all packed in bf16, with results in bf16, or all in block types, with results in f32.
+// gradients. The layers of a call are all packed in bf16, with results in bf16, or all in block types, with
+// results in f32.
 #pragma once
 #include <span>
 #include <vector>

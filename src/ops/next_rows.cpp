@@ -21,8 +21,8 @@ void sample_rows(Context& ctx, const Tensor& logits, const Tensor& samplers, con
             samplers.bytes() == static_cast<size_t>(rows) * sizeof(kernels::RowSampler),
         "sample_rows: one sampler and one choice per row");
   ctx.device.sample_rows({ctx.f32(logits), DType::kF32,
-                          reinterpret_cast<kernels::RowSampler*>(writable(ctx, samplers)), writable(ctx, chosen), rows,
-                          logits.dim(1)});
+                          reinterpret_cast<kernels::RowSampler*>(writable(ctx, samplers)),
+                          writable(ctx, chosen), rows, logits.dim(1)});
 }
 
 void advance_rows(Context& ctx, const Tensor& chosen, const Tensor& tokens, const Tensor& positions,

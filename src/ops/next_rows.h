@@ -11,8 +11,8 @@ namespace makar::ops {
 // chosen [rows]: the first index of the largest logit [rows, vocabulary] in f32; -1 if no logit is the
 // largest, or one is NaN or +infinity.
 void choose_largest(Context& ctx, const Tensor& logits, const Tensor& chosen);
-// chosen [rows]: drawn as `samplers` (kernels::RowSampler) [rows, 5] tell, whose indices advance; -1 also where only the host's sampler
-// can draw.
+// chosen [rows]: drawn as `samplers` (kernels::RowSampler) [rows, 5] tell, whose indices advance; -1 also
+// where only the host's sampler can draw.
 void sample_rows(Context& ctx, const Tensor& logits, const Tensor& samplers, const Tensor& chosen);
 // The chosen tokens follow: tokens [rows], positions [rows], sequences (kernels::SequenceRows) [rows, 6].
 void advance_rows(Context& ctx, const Tensor& chosen, const Tensor& tokens, const Tensor& positions,

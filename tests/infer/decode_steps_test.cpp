@@ -1,6 +1,6 @@
-// Decoding on the device, greedy and sampled, gives the tokens of decoding with logits on the host: in f32 and bf16, on the
-// CPU, the fence device and a GPU if there is one, for requests that start, end and are cancelled at
-// different times, beside requests that sample.
+// Decoding on the device, greedy and sampled, gives the tokens of decoding with logits on the host: in f32
+// and bf16, on the CPU, the fence device and a GPU if there is one, for requests that start, end and are
+// cancelled at different times, beside requests that sample.
 #include "infer/decode_steps.h"
 
 #include "infer/engine_fixture.h"
@@ -19,7 +19,8 @@ Tensor as_q8_0(const Tensor& x) {
     for (int64_t j = 0; j < 32; ++j) largest = std::max(largest, std::fabs(x.f32()[i * 32 + j]));
     blocks[i].d.set(largest / 127);
     for (int64_t j = 0; j < 32; ++j)
-      blocks[i].qs[j] = static_cast<int8_t>(largest > 0 ? std::lround(x.f32()[i * 32 + j] / largest * 127) : 0);
+      blocks[i].qs[j] =
+          static_cast<int8_t>(largest > 0 ? std::lround(x.f32()[i * 32 + j] / largest * 127) : 0);
   }
   return y;
 }
@@ -79,7 +80,8 @@ class DecodeStepsTest : public testing::TestWithParam<Case> {
 };
 INSTANTIATE_TEST_SUITE_P(Devices, DecodeStepsTest,
                          testing::Combine(testing::Values("cpu", "fence", "cuda"),
-                                          testing::Values("small/llama", "small/llama_q8_0", "small/gpt2", "small/gemma3_text"),
+                                          testing::Values("small/llama", "small/llama_q8_0", "small/gpt2",
+                                                          "small/gemma3_text"),
                                           testing::Bool()),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param).substr(6) +

@@ -54,8 +54,9 @@ TEST_P(RankingTest, CountAndMassAgreeWithASort) {
       double sum = 0;
       size_t at = 0;
       while ((sum += weights[order[at]]) < share * total && at + 1 < n) ++at;
-      EXPECT_EQ(rank_of_mass(keys, extremes(keys), weights, kernels::units_for(share, units_of(weights))).index,
-                order[at])
+      EXPECT_EQ(
+          rank_of_mass(keys, extremes(keys), weights, kernels::units_for(share, units_of(weights))).index,
+          order[at])
           << n << " " << share;
     }
     for (const double share : {0.0, 0.3, 0.99, 0.9999999}) {

@@ -1,5 +1,5 @@
-// Drawing tokens on a device: the tokens of the host's sampler, for logits of every kind, on the CPU, the fence device and a GPU if
-// there is one.
+// Drawing tokens on a device: the tokens of the host's sampler, for logits of every kind, on the CPU, the
+// fence device and a GPU if there is one.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,8 @@ class SampleRowsTest : public testing::TestWithParam<const char*> {
     device_ = std::move(*opened);
   }
   // One draw per sampler from one row of logits each.
-  std::vector<int64_t> draw(const std::vector<std::vector<float>>& logits, const std::vector<kernels::RowSampler>& samplers) {
+  std::vector<int64_t> draw(const std::vector<std::vector<float>>& logits,
+                            const std::vector<kernels::RowSampler>& samplers) {
     const auto rows = static_cast<int64_t>(logits.size()), cols = static_cast<int64_t>(logits[0].size());
     std::vector<float> all;
     for (const auto& row : logits) all.insert(all.end(), row.begin(), row.end());
@@ -36,7 +37,8 @@ class SampleRowsTest : public testing::TestWithParam<const char*> {
     ops::sample_rows(ctx, x, how, chosen);
     const Tensor tokens = chosen.host(), after = how.host();
     for (int64_t r = 0; r < rows; ++r)
-      EXPECT_EQ(after.i64()[r * 5 + 4], fields[static_cast<size_t>(r * 5 + 4)] + 1) << "the index of the next draw";
+      EXPECT_EQ(after.i64()[r * 5 + 4], fields[static_cast<size_t>(r * 5 + 4)] + 1)
+          << "the index of the next draw";
     return {tokens.i64(), tokens.i64() + rows};
   }
   std::unique_ptr<Device> device_;
@@ -51,8 +53,10 @@ std::vector<SamplerOptions> chains() {
     o.temperature = temperature, o.top_k = top_k, o.top_p = top_p, o.min_p = min_p, o.seed = 17 + out.size();
     out.push_back(o);
   };
-  add(0, 0, 1, 0), add(1, 0, 1, 0), add(0.7, 0, 1, 0), add(1, 40, 1, 0), add(1, 1, 1, 0), add(0.8, 40, 0.95, 0.05);
-  add(1, 0, 0.9, 0), add(1.5, 0, 0.5, 0), add(1, 0, 1, 0.1), add(0.01, 0, 0.999, 0), add(3, 5, 0.3, 0.3), add(1, 100000, 0.7, 1);
+  add(0, 0, 1, 0), add(1, 0, 1, 0), add(0.7, 0, 1, 0), add(1, 40, 1, 0), add(1, 1, 1, 0),
+      add(0.8, 40, 0.95, 0.05);
+  add(1, 0, 0.9, 0), add(1.5, 0, 0.5, 0), add(1, 0, 1, 0.1), add(0.01, 0, 0.999, 0), add(3, 5, 0.3, 0.3),
+      add(1, 100000, 0.7, 1);
   add(1, 0, 1e-9, 0), add(1e-30, 3, 1, 0);
   return out;
 }
@@ -93,7 +97,8 @@ TEST_P(SampleRowsTest, DrawsTheTokensOfTheHostsSampler) {
       for (size_t n = 0; n < want.size(); ++n) {
         const bool overflows = samplers[n].temperature > 0 && samplers[n].temperature < 1e-20f;
         EXPECT_TRUE(got[n] == want[n] || (overflows && got[n] == -1))
-            << "cols " << cols << " shape " << shape << " chain " << n % options.size() << ": " << got[n] << " instead of " << want[n];
+            << "cols " << cols << " shape " << shape << " chain " << n % options.size() << ": " << got[n]
+            << " instead of " << want[n];
       }
     }
 }
@@ -113,7 +118,8 @@ TEST_P(SampleRowsTest, TokensFollowTheirProbabilities) {
   constexpr uint64_t kDraws = 4000;
   std::vector<kernels::RowSampler> samplers;
   for (uint64_t i = 0; i < kDraws; ++i) samplers.push_back({1.0f, 0.0f, 0, 1.0, 5, i});
-  for (const int64_t token : draw(std::vector<std::vector<float>>(kDraws, row), samplers)) ++counts[static_cast<size_t>(token)];
+  for (const int64_t token : draw(std::vector<std::vector<float>>(kDraws, row), samplers))
+    ++counts[static_cast<size_t>(token)];
   EXPECT_NEAR(static_cast<double>(counts[0]) / kDraws, 0.5, 0.03);
   EXPECT_NEAR(static_cast<double>(counts[1]) / kDraws, 0.3, 0.03);
 }

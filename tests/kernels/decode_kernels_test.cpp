@@ -152,8 +152,8 @@ TEST_P(DecodeKernels, AttentionHasTheBitsOfSeparateKernels) {
   for (size_t number = 0; number < 2 * std::size(cases); ++number) {
     const AttentionCase& c = cases[number / 2];
     const DType type = number % 2 ? DType::kF32 : DType::kBF16;  // of the new queries, keys and values
-    SCOPED_TRACE(fmt::format("{}, heads {} of {}, dim {}, rotary {}, window {}", name(type), c.heads, c.kv_heads, c.dim,
-                             c.rotary, c.window));
+    SCOPED_TRACE(fmt::format("{}, heads {} of {}, dim {}, rotary {}, window {}", name(type), c.heads,
+                             c.kv_heads, c.dim, c.rotary, c.window));
     const auto count = static_cast<int64_t>(lengths.size());
     constexpr int64_t kPages = 8;
     const int64_t tile = kernels::key_tile_bytes(DType::kBF16, c.dim), page_bytes = 2 * c.kv_heads * tile;

@@ -1,5 +1,5 @@
-// Weights of block types on every device: products, decoding and embedding have the CPU's bits, and the fused products of a
-// decoding step those of separate kernels.
+// Weights of block types on every device: products, decoding and embedding have the CPU's bits, and the fused
+// products of a decoding step those of separate kernels.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -22,7 +22,8 @@ class QuantDevice : public testing::TestWithParam<const char*> {
     device_ = std::move(*opened);
   }
   bool gpu() const { return device_->name() == "cuda"; }
-  // The types whose products have the CPU's bits. f16 of GGUF files is one of them only where the CPU multiplies it as integers.
+  // The types whose products have the CPU's bits. f16 of GGUF files is one of them only where the CPU
+  // multiplies it as integers.
   static std::vector<DType> types() {
     std::vector<DType> all = kernels::test::block_types();
     std::erase(all, DType::kF16_64);
@@ -40,7 +41,8 @@ class QuantDevice : public testing::TestWithParam<const char*> {
   static int64_t differences(const Tensor& a, const Tensor& b) {
     const Tensor x = a.host(), y = b.host();
     int64_t count = x.bytes() == y.bytes() ? 0 : 1;
-    for (size_t i = 0; i < std::min(x.bytes(), y.bytes()); i += 4) count += std::memcmp(x.raw() + i, y.raw() + i, 4) != 0;
+    for (size_t i = 0; i < std::min(x.bytes(), y.bytes()); i += 4)
+      count += std::memcmp(x.raw() + i, y.raw() + i, 4) != 0;
     return count;
   }
 
@@ -63,7 +65,8 @@ class QuantDevice : public testing::TestWithParam<const char*> {
       out.push_back(floats({c.m, c.n[i]}, 30 + i, memory));
       list.push_back({packed[i].get(), {out[i].f32_address(), c.n[i], i % 2 == 1, biases[i].f32_address()}});
     }
-    device.gemm_packed({c.m, {a.address(), DType::kF32, c.k, 1}, list.data(), static_cast<int64_t>(list.size())});
+    device.gemm_packed(
+        {c.m, {a.address(), DType::kF32, c.k, 1}, list.data(), static_cast<int64_t>(list.size())});
     return out;
   }
   void expect_bits_of_the_cpu(const Case& c) {
@@ -72,7 +75,8 @@ class QuantDevice : public testing::TestWithParam<const char*> {
     const auto want = products(cpu, c), got = products(*device_, c);
     for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(differences(want[i], got[i]), 0) << "product " << i;
   }
-  void expect_fused_bits(DType type, int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated, bool added);
+  void expect_fused_bits(DType type, int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated,
+                         bool added);
 
   std::unique_ptr<Device> device_;
 };
@@ -90,7 +94,10 @@ TEST_P(QuantDevice, ProductsHaveTheBitsOfTheCpu) {
 TEST_P(QuantDevice, SeveralProductsHaveTheBitsOfTheCpu) {
   for (const int64_t m : {1, 8, 40, 150}) {
     expect_bits_of_the_cpu({m, 768, {64, 16, 33}, {DType::kQ4_0, DType::kQ4_0, DType::kQ4_0}});
-    expect_bits_of_the_cpu({m, 768, {64, 16, 33, 5, 20}, {DType::kQ4_K, DType::kQ4_K, DType::kQ6_K, DType::kQ8_0, DType::kQ5_0}});
+    expect_bits_of_the_cpu({m,
+                            768,
+                            {64, 16, 33, 5, 20},
+                            {DType::kQ4_K, DType::kQ4_K, DType::kQ6_K, DType::kQ8_0, DType::kQ5_0}});
   }
 }
 
@@ -110,9 +117,9 @@ TEST_P(QuantDevice, HostileActivationsHaveTheBitsOfTheCpu) {
   constexpr int64_t kRows = 6, kK = 256, kN = 20;
   for (const DType type : {DType::kQ8_0, DType::kQ4_1, DType::kQ2_K}) {
     Tensor a = Tensor::zeros({kRows, kK});
-    a.f32()[0] = 0x1p-120f;                                              // below the smallest scale
-    a.f32()[kK + 3] = 0x1p-100f;                                         // the smallest scale
-    a.f32()[2 * kK + 70] = 3e38f, a.f32()[2 * kK + 71] = -3e38f;         // large
+    a.f32()[0] = 0x1p-120f;                                                       // below the smallest scale
+    a.f32()[kK + 3] = 0x1p-100f;                                                  // the smallest scale
+    a.f32()[2 * kK + 70] = 3e38f, a.f32()[2 * kK + 71] = -3e38f;                  // large
     for (int64_t i = 0; i < kK; ++i) a.f32()[3 * kK + i] = i % 2 ? 0.5f : -0.5f;  // ties
     a.f32()[4 * kK + 9] = std::numeric_limits<float>::infinity();
     a.f32()[5 * kK + 200] = std::numeric_limits<float>::quiet_NaN();
@@ -127,7 +134,8 @@ TEST_P(QuantDevice, HostileActivationsHaveTheBitsOfTheCpu) {
     CpuDevice cpu(1);
     const Tensor want = run(cpu), got = run(*device_);
     EXPECT_EQ(differences(want.slice(0, 4).clone(), got.slice(0, 4).clone()), 0);
-    for (int64_t i = 4 * kN; i < 6 * kN; ++i) EXPECT_TRUE(std::isnan(got.f32()[i]) && std::isnan(want.f32()[i]));
+    for (int64_t i = 4 * kN; i < 6 * kN; ++i)
+      EXPECT_TRUE(std::isnan(got.f32()[i]) && std::isnan(want.f32()[i]));
   }
 }
 
@@ -151,14 +159,25 @@ TEST_P(QuantDevice, DecodingAndEmbeddingHaveTheBitsOfTheCpu) {
   }
 }
 
-void QuantDevice::expect_fused_bits(DType type, int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated, bool added) {
-  SCOPED_TRACE(fmt::format("{} m {} k {} n {} norm {} gated {} added {}", name(type), m, k, fmt::join(n, ","), norm, gated, added));
+void QuantDevice::expect_fused_bits(DType type, int64_t m, int64_t k, std::vector<int64_t> n, bool norm,
+                                    bool gated, bool added) {
+  SCOPED_TRACE(fmt::format("{} m {} k {} n {} norm {} gated {} added {}", name(type), m, k, fmt::join(n, ","),
+                           norm, gated, added));
   Memory& memory = device_->memory();
-  const Tensor x = floats({m, k}, 1, memory), w = floats({k}, 2, memory), stats = Tensor::zeros({m}, DType::kF32, memory),
-               normed = floats({m, k}, 3, memory).host().to(DType::kBF16).to(memory), bias = floats({n[0]}, 4, memory),
-               residual = floats({m, n[0]}, 5, memory);
-  const kernels::NormBf16 norm_args{true, x.f32_address(), w.f32_address(), nullptr, reinterpret_cast<kernels::Bf16*>(normed.address()),
-                                    stats.f32_address(), m, k, 1e-5f, 0.5f};
+  const Tensor x = floats({m, k}, 1, memory), w = floats({k}, 2, memory),
+               stats = Tensor::zeros({m}, DType::kF32, memory),
+               normed = floats({m, k}, 3, memory).host().to(DType::kBF16).to(memory),
+               bias = floats({n[0]}, 4, memory), residual = floats({m, n[0]}, 5, memory);
+  const kernels::NormBf16 norm_args{true,
+                                    x.f32_address(),
+                                    w.f32_address(),
+                                    nullptr,
+                                    reinterpret_cast<kernels::Bf16*>(normed.address()),
+                                    stats.f32_address(),
+                                    m,
+                                    k,
+                                    1e-5f,
+                                    0.5f};
   std::vector<Tensor> weights;
   std::vector<std::shared_ptr<const kernels::PackedWeight>> packed;
   for (const int64_t rows : n) {
@@ -170,10 +189,12 @@ void QuantDevice::expect_fused_bits(DType type, int64_t m, int64_t k, std::vecto
     std::vector<kernels::PackedProduct> products;
     for (size_t i = 0; i < n.size(); ++i) {
       out.push_back(Tensor::zeros({m, n[i]}, DType::kF32, memory));
-      products.push_back({packed[i].get(), {out[i].f32_address(), n[i], false, i == 0 ? bias.f32_address() : nullptr}});
+      products.push_back(
+          {packed[i].get(), {out[i].f32_address(), n[i], false, i == 0 ? bias.f32_address() : nullptr}});
     }
     const Tensor sum = Tensor::zeros({m, n[0]}, DType::kF32, memory), gate = sum.clone();
-    kernels::FusedProducts args{{m, {normed.address(), DType::kBF16, k, 1}, products.data(), static_cast<int64_t>(products.size())}};
+    kernels::FusedProducts args{
+        {m, {normed.address(), DType::kBF16, k, 1}, products.data(), static_cast<int64_t>(products.size())}};
     if (norm) args.norm = &norm_args;
     if (gated) args.gated = gate.f32_address(), args.kind = kernels::Activation::kSilu;
     if (added) args.residual = residual.f32_address(), args.sum = sum.f32_address();

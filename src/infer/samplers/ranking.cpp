@@ -25,8 +25,8 @@ float block_max(const float* x) {
   return *std::max_element(lanes.begin(), lanes.end());
 }
 
-// Search state: among the keys with indices `remaining`, the sum of weights has to reach `target`. Weights are
-// integers, so sums do not depend on the order: units (kernels/sampling.h), or 1 each without `weights`.
+// Search state: among the keys with indices `remaining`, the sum of weights has to reach `target`. Weights
+// are integers, so sums do not depend on the order: units (kernels/sampling.h), or 1 each without `weights`.
 struct Search {
   std::span<const float> keys, weights;
   std::vector<uint32_t> remaining;

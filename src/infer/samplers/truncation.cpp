@@ -54,10 +54,9 @@ void typical(Candidates& c, const DrawContext& draw) {
   const auto x = c.logits();
   std::vector<float> nearness(c.size());  // minus the distance of the surprisal from the entropy
   for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(typical_logit - x[i]);
-  const float last =
-      rank_of_mass(nearness, extremes(nearness), c.weights(),
-                   kernels::units_for(draw.options.typical_p, units_of(c.weights())))
-          .key;
+  const float last = rank_of_mass(nearness, extremes(nearness), c.weights(),
+                                  kernels::units_for(draw.options.typical_p, units_of(c.weights())))
+                         .key;
   c.keep([&](size_t i) { return nearness[i] >= last; });
 }
 

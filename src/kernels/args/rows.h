@@ -123,8 +123,9 @@ struct Decode {  // x of any float or block type (except f64) to f32
   int64_t rows, cols;
 };
 
-// How a row's next token is drawn: among the top_k largest logits and their ties (0: all), divided by the temperature, the most
-// probable ones that together have at least top_p, of at least min_p of the best one's probability.
+// How a row's next token is drawn: among the top_k largest logits and their ties (0: all), divided by the
+// temperature, the most probable ones that together have at least top_p, of at least min_p of the best one's
+// probability.
 struct RowSampler {
   float temperature, min_p;  // temperature 0: the largest
   int64_t top_k;
@@ -132,9 +133,9 @@ struct RowSampler {
   uint64_t seed, index;  // index: number of the draw
 };
 static_assert(sizeof(RowSampler) == 5 * sizeof(int64_t));
-struct SampleRows {  // y[i] = the token drawn from row i, and the next draw's index; -1 as ArgMax, or if a logit divided by the
-                     // temperature is not finite
-  const void* x;     // f32 or bf16
+struct SampleRows {  // y[i] = the token drawn from row i, and the next draw's index; -1 as ArgMax, or if a
+                     // logit divided by the temperature is not finite
+  const void* x;  // f32 or bf16
   DType type;
   RowSampler* samplers;
   int64_t* y;

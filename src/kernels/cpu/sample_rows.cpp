@@ -48,8 +48,9 @@ int64_t draw(const std::vector<float>& logits, const RowSampler& s) {
     return sum;
   };
   if (s.top_p < 1) {
-    std::stable_sort(all.begin(), all.end(),
-                     [](const auto& a, const auto& b) { return a.logit != b.logit ? a.logit > b.logit : a.id < b.id; });
+    std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
+      return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
+    });
     const int64_t target = units_for(s.top_p, total());
     int64_t sum = 0;
     size_t kept = 0;
@@ -71,8 +72,9 @@ void CpuDevice::sample_rows(const SampleRows& a) {
     std::vector<float> logits(static_cast<size_t>(a.cols));
     for (int64_t r = begin; r < end; ++r) {
       for (int64_t c = 0; c < a.cols; ++c)
-        logits[static_cast<size_t>(c)] = a.type == DType::kF32 ? static_cast<const float*>(a.x)[r * a.cols + c]
-                                                               : from_bf16(static_cast<const Bf16*>(a.x)[r * a.cols + c].bits);
+        logits[static_cast<size_t>(c)] = a.type == DType::kF32
+                                             ? static_cast<const float*>(a.x)[r * a.cols + c]
+                                             : from_bf16(static_cast<const Bf16*>(a.x)[r * a.cols + c].bits);
       a.y[r] = draw(logits, a.samplers[r]);
       ++a.samplers[r].index;
     }

@@ -145,8 +145,8 @@ std::shared_ptr<const PackedWeight> CudaDevice::pack(const Operand& b, int64_t n
   if (const int form = cuda::cuda_form_of(b.type); form >= 0) {
     check(b.k_stride == 1 && b.row_stride == k, "a matrix of a block type must be contiguous");
     auto packed = std::make_shared<CudaWeight>(memory_, b.type, n, k, form, cuda::quant_bytes(b.type, n, k));
+    // No kernel starts before this one, a plain launch, has ended: packing can be recorded.
     cuda::pack_blocks(stream_, b.type, static_cast<const std::byte*>(b.data), n, k, packed->data());
-    finish();
     return packed;
   }
   const bool plain = b.type == DType::kF32 || b.type == DType::kF16 || b.type == DType::kBF16;

@@ -71,7 +71,8 @@ __device__ inline void add_digits(unsigned long long* sums, uint32_t digit, Int 
   unsigned left = __ballot_sync(kAll, weight > 0);
   for (int i = 0; i < kShared && left != 0; ++i) {
     const int first = __ffs(static_cast<int>(left)) - 1;
-    const bool member = weight > 0 && digit == __shfl_sync(kAll, digit, first);
+    const uint32_t shared = __shfl_sync(kAll, digit, first);
+    const bool member = weight > 0 && digit == shared;
     const Int sum = of_warp(member ? weight : 0, Sum());
     if (lane == static_cast<unsigned>(first)) atomicAdd(sums + digit, static_cast<unsigned long long>(sum));
     left &= ~__ballot_sync(kAll, member);
