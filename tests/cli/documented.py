@@ -26,7 +26,8 @@ SHORT = [(r"makar (pretrain|sft|dpo|grpo|ppo|reward(?! score| best)|distill)\b(?
          (r"makar (sft|dpo|reward(?! score| best)|distill)\b", "--micro-batch-size 1"), (r"makar (sft|dpo|reward(?! score| best| quality)|distill)\b", "--sequence-len 512"),
          (r"makar (grpo|ppo)\b", "--micro-batch-size 8"),
          (r"makar (grpo|ppo|reward best)\b", "--max-completion-length 4"), (r"makar pretrain .*-d (books.txt|pairs.tsv)", "--sequence-len 32"),
-         (r"makar pretrain recipes/\w+\.yaml(?!.*--lr-find)", "max_steps=2"), (r"makar classify (train|compare)\b.*(-m |cnn|lstm|cola)", "--num-epochs 1"),
+         (r"makar pretrain recipes/\w+\.yaml(?!.*--lr-find)", "max_steps=2"),
+         (r"makar pretrain recipes/gpt_books_world", "layers=1 width=64 heads=1 ffn=64 sequence_len=512 micro_batch_size=1"), (r"makar classify (train|compare)\b.*(-m |cnn|lstm|cola)", "--num-epochs 1"),
          (r"makar net (tabular|lm)", "--num-epochs 1"), (r"makar net (autoencoder|gan)", "--num-epochs 1"), (r"makar eval (-m|ab|matrix)", "--limit 2"),
          (r"makar (generate|ask|chat|caption|sql|translate)\b(?!.*--eval)", "-n 8"), (r"makar agent(?!.*mcp)", "-n 8"),
          (r"makar pretrain .*--lr-find", "--lr-find-steps 10"), (r"makar pipeline", "policy_steps=1 reward_epochs=1")]

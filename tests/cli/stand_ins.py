@@ -86,6 +86,7 @@ TEXTS = {
                       'input: "{{word}} =>"\nseparator: "\\n"\nstop: ["\\n"]\ntests:\n- {fields: {word: Chien}, lacks: zzz}\n',
     "my_task.yaml": 'task: mine\ndataset_kwargs: {data_files: {test: mine.jsonl}}\noutput_type: generate_until\ndoc_to_text: "{{ question }}"\ndoc_to_target: "{{ answer }}"\n'
                     'generation_kwargs: {max_gen_toks: 4}\nmetric_list: [{metric: exact_match}]\nmetadata: {version: 1}\n',
+    "runs/gpt-data/books/an author/one.md": lines(200), "runs/gpt-data/held-out/two.md": lines(60), "runs/gpt-data/held-out.txt": lines(60),
     "books/one.md": "# One\n\n" + lines(40), "books/two.txt": lines(60), "web/pages.jsonl": jsonl({"text": "<html><body>" + "".join(f"<p>{line}</p>" for line in LINES * 9) + "</body></html>"}),
     "folder-of-pdfs/keeper.txt": "The keeper counts the ships.\n", "docs/keeper.txt": "The keeper counts the ships.\n",
     "feedback.jsonl": jsonl({"type": "preference", "prompt": "Who?", "chosen": "A.", "rejected": "B."}),
