@@ -39,7 +39,8 @@ struct Products {
     norm = {true,     ctx.f32(x), ctx.f32(rms.weight), nullptr, ctx.bf16(normed), ctx.f32(stats), x.dim(0),
             x.dim(1), rms.eps,    rms.offset};
   }
-  // `x`: the activations, or those that the norm writes. `to`: of the gate, or of the sum with `residual`.
+  // `x`: the activations, those that the norm writes if there is one. `gated`, or `residual` and `sum`, may
+  // be undefined.
   void run(Context& ctx, const Tensor& x, const Tensor& gated, Activation kind, const Tensor& residual,
            const Tensor& sum) const {
     const int64_t rows = x.dim(0), width = x.dim(1), count = static_cast<int64_t>(out.size());

@@ -135,7 +135,7 @@ void run_quant_tiled(cudaStream_t stream, int form, const QuantProducts& p) {
   for (int i = 0; i < p.count; ++i) tiles += p.products[i].tiles;
   with_form(form, [&](auto f) {
     constexpr int kForm = decltype(f)::value;
-    if (p.m <= 64 && tiles <= 2 * kMultiprocessors) return run<kForm, Narrow>(stream, p);
+    if (p.m <= 64) return tiles <= 2 * kMultiprocessors ? run<kForm, Narrow>(stream, p) : run<kForm, Middle>(stream, p);
     const int64_t large = static_cast<int64_t>((tiles + 7) / 8) * ((p.m + 127) / 128);
     large < kMultiprocessors ? run<kForm, Middle>(stream, p) : run<kForm, Large>(stream, p);
   });
