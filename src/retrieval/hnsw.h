@@ -100,8 +100,10 @@ class Hnsw {
   uint32_t entry_ = kNone;
   std::vector<uint8_t> changed_;  // by node
   std::vector<std::pair<uint32_t, NodeLinks>> restored_;
-  mutable std::vector<uint32_t> visited_;  // by node: the number of the last search that visited it
-  mutable uint32_t search_number_ = 0;
+  // By node: the number of the last search that visited it. One byte, so that many nodes fit into the L1
+  // cache.
+  mutable std::vector<uint8_t> visited_;
+  mutable uint8_t search_number_ = 0;
 };
 
 }  // namespace makar
