@@ -10,7 +10,7 @@ namespace makar {
 namespace {
 
 constexpr int64_t kMinPages = 8;   // per row
-constexpr size_t kMaxShapes = 24;  // recordings kept
+constexpr size_t kMaxShapes = 64;  // recordings kept
 constexpr int64_t kSamplerFields = sizeof(kernels::RowSampler) / sizeof(int64_t);
 
 // Few rows have a recording each; more are padded to a multiple of 8.

@@ -53,6 +53,10 @@ Result<Extremes> extremes_of(std::span<const float> logits) {
   return e;
 }
 
+bool takes_the_best(const SamplerOptions& o) {
+  return static_cast<float>(o.temperature) <= 0 || o.top_k == 1;
+}
+
 bool alters_logits(const SamplerOptions& o) {
   return std::any_of(std::begin(kLogitSteps), std::end(kLogitSteps),
                      [&](const LogitStep& step) { return step.enabled(o); });
@@ -92,8 +96,7 @@ Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int
     logits = adjusted;
   }
   MAKAR_TRY(const Extremes e, extremes_of(logits));
-  if (options_.temperature <= 0 || options_.top_k == 1)
-    return static_cast<int64_t>(find_value(logits, e.high));
+  if (takes_the_best(options_)) return static_cast<int64_t>(find_value(logits, e.high));
   Candidates& c = *candidates_;
   c.reset(logits, e);
   run_candidate_steps(c, draw);
@@ -106,7 +109,7 @@ Result<int64_t> Sampler::next(std::span<const float> logits, std::span<const int
 std::optional<kernels::RowSampler> Sampler::row_sampler(uint64_t index) const {
   const SamplerOptions& o = options_;
   if (alters_logits(o)) return std::nullopt;
-  if (o.temperature <= 0 || o.top_k == 1) return kernels::RowSampler{};
+  if (takes_the_best(o)) return kernels::RowSampler{};
   const bool others =
       o.typical_p < 1 || o.epsilon_cutoff > 0 || o.eta_cutoff > 0 || o.xtc_probability > 0 || o.mirostat > 0;
   if (others) return std::nullopt;
@@ -118,7 +121,7 @@ Status Sampler::apply(std::span<float> logits, std::span<const int64_t> tokens, 
   const DrawContext draw{options_, tokens, index, mu_};
   MAKAR_TRY(Extremes e, extremes_of(logits));
   run_logit_steps(logits, draw);
-  if (options_.temperature <= 0) return Done{};
+  if (static_cast<float>(options_.temperature) <= 0) return Done{};
   MAKAR_TRY(e, extremes_of(logits));
   Candidates& c = *candidates_;
   c.reset(logits, e);

@@ -8,7 +8,7 @@
 
 namespace makar::kernels {
 
-constexpr float kWeightUnits = 0x1p42f;  // of the weight 1: two million weights add up without overflow
+constexpr float kWeightUnits = 0x1p38f;  // of the weight 1: 33 million weights add up without overflow
 
 MAKAR_INLINE int64_t weight_units(float weight) { return static_cast<int64_t>(weight * kWeightUnits); }
 // The least sum of units that is at least a share of the total.

@@ -304,5 +304,19 @@ TEST(Logprobs, EqualLogSoftmaxBitForBit) {
   EXPECT_NEAR(*entropy(std::vector<float>(8, 2.0f)), std::log(8.0), 1e-6);
 }
 
+// XTC removes the best token: the weights of the others become those of the best that remains.
+TEST(Sampler, MirostatStaysFiniteWhenTheBestTokenIsRemoved) {
+  SamplerOptions o;
+  o.temperature = 0.1, o.xtc_probability = 1, o.xtc_threshold = 0, o.mirostat = 2, o.seed = 3;
+  const std::vector<float> logits = {0, -1, -2, -3.5f, -3.6f, -4};
+  Sampler sampler(o);
+  for (uint64_t i = 0; i < 20; ++i) {
+    const auto token = sampler.next(logits, {}, i);
+    ASSERT_TRUE(token.ok());
+    EXPECT_EQ(*token, 5) << "the least probable of the top choices stays";
+    EXPECT_TRUE(std::isfinite(sampler.mirostat_mu()));
+  }
+}
+
 }  // namespace
 }  // namespace makar

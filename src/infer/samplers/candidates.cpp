@@ -14,12 +14,13 @@ void Candidates::reset(std::span<const float> logits, const Extremes& e) {
   logits_.assign(logits.begin(), logits.end());
   has_ids_ = has_weights_ = false;
   if (e.masked > 0) keep([this, low = e.low](size_t i) { return logits_[i] >= low; });
-  total_.reset();
+  units_.reset();
   extremes_ = {e.low, e.high, 0, false};
 }
 
 std::span<const float> Candidates::weights() {
-  if (!has_weights_) {
+  if (!has_weights_ || extremes().high != zero_) {  // or the token of weight 1 was removed
+    units_.reset();
     const float best = zero_ = extremes().high;
     std::vector<float>& distance = scratch_;
     distance.resize(size());
@@ -31,10 +32,13 @@ std::span<const float> Candidates::weights() {
   return weights_;
 }
 
-double Candidates::total() {
-  if (!total_) total_ = static_cast<double>(units_of(weights())) / kernels::kWeightUnits;
-  return *total_;
+int64_t Candidates::units() {
+  const auto w = weights();
+  if (!units_) units_ = units_of(w);
+  return *units_;
 }
+
+double Candidates::total() { return static_cast<double>(units()) / kernels::kWeightUnits; }
 
 const Extremes& Candidates::extremes() {
   if (!extremes_) extremes_ = makar::extremes(logits_);
@@ -66,14 +70,14 @@ void Candidates::divide(float by) {
     extremes_.reset();
   }
   has_weights_ = false;
-  total_.reset();
+  units_.reset();
 }
 
 void Candidates::resize(size_t count) {
   ids_.resize(count), logits_.resize(count);
   if (has_weights_) weights_.resize(count);
   has_ids_ = true;
-  total_.reset();
+  units_.reset();
   extremes_.reset();
 }
 

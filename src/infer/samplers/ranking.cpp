@@ -157,18 +157,18 @@ int64_t units_of(std::span<const float> weights) {
 }
 
 size_t index_of_share(std::span<const float> weights, double share) {
-  const int64_t total = units_of(weights);
+  std::vector<int64_t> sums;  // of blocks
+  int64_t total = 0;
+  for (size_t i = 0; i < weights.size(); i += kBlock)
+    total += sums.emplace_back(units_of(weights.subspan(i, std::min(kBlock, weights.size() - i))));
   if (total == 0)  // no weight counts: the largest
     return static_cast<size_t>(std::max_element(weights.begin(), weights.end()) - weights.begin());
   int64_t left = kernels::drawn_unit(share, total);
-  size_t first = 0;  // of the block in which the sum exceeds the share
-  while (first + kBlock < weights.size()) {
-    const int64_t sum = units_of(weights.subspan(first, kBlock));
-    if (left < sum) break;
-    left -= sum, first += kBlock;
-  }
-  while ((left -= kernels::weight_units(weights[first])) >= 0) ++first;
-  return first;
+  size_t block = 0;  // in which the sum exceeds the share
+  while (left >= sums[block]) left -= sums[block++];
+  size_t i = block * kBlock;
+  while ((left -= kernels::weight_units(weights[i])) >= 0) ++i;
+  return i;
 }
 
 Rank rank_of_mass(std::span<const float> keys, const Extremes& e, std::span<const float> weights,

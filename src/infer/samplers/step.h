@@ -23,6 +23,7 @@ class Candidates {
   // exp(logit - best logit), unnormalised. Weights do not change when other candidates are removed, so a
   // truncation needs no exponentials.
   std::span<const float> weights();
+  int64_t units();             // the sum of the weights, in units of kernels/sampling.h
   double total();              // of the weights
   const Extremes& extremes();  // of the logits
   double log_total();          // log-sum-exp of the logits
@@ -40,7 +41,7 @@ class Candidates {
   size_t vocab_ = 0;
   std::vector<float> logits_, weights_, scratch_;
   bool has_weights_ = false;
-  std::optional<double> total_;
+  std::optional<int64_t> units_;
   std::optional<Extremes> extremes_;
   float zero_ = 0;  // the logit with weight 1
   std::vector<int32_t> ids_;

@@ -31,7 +31,7 @@ void temperature(Candidates& c, const DrawContext& draw) {
 
 void top_p(Candidates& c, const DrawContext& draw) {
   const double share = draw.options.top_p;
-  const int64_t units = kernels::units_for(share, units_of(c.weights()));
+  const int64_t units = kernels::units_for(share, c.units());
   // All tokens below this weight together have less mass than top-p leaves out, so none of them is kept.
   const float min_weight =
       static_cast<float>((1 - share) * c.total() / static_cast<double>(c.size()) * 0.999);
@@ -55,7 +55,7 @@ void typical(Candidates& c, const DrawContext& draw) {
   std::vector<float> nearness(c.size());  // minus the distance of the surprisal from the entropy
   for (size_t i = 0; i < c.size(); ++i) nearness[i] = -std::fabs(typical_logit - x[i]);
   const float last = rank_of_mass(nearness, extremes(nearness), c.weights(),
-                                  kernels::units_for(draw.options.typical_p, units_of(c.weights())))
+                                  kernels::units_for(draw.options.typical_p, c.units()))
                          .key;
   c.keep([&](size_t i) { return nearness[i] >= last; });
 }

@@ -58,6 +58,7 @@ int64_t draw(const std::vector<float>& logits, const RowSampler& s) {
     all.resize(std::max<size_t>(kept, 1));
   }
   std::erase_if(all, [&](const auto& c) { return c.weight < s.min_p; });
+  if (all.empty() || total() <= 0) return -1;
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   int64_t left = drawn_unit(Rng(s.seed, Purpose::kSample).uniform_double(s.index), total());
   for (const Candidate& c : all)

@@ -85,13 +85,13 @@ void CudaDevice::fused_products(const FusedProducts& a) {
                      (a.kind == Activation::kSilu || a.kind == Activation::kGeluTanh);
   const bool added = a.sum && products.size() == 1;
   if (!blocks || (a.gated && !gated) || (a.sum && !added) || (a.gated && a.sum)) return run_separately(*this, a);
-  FusedProducts rest = a;
-  rest.norm = nullptr;
   if (a.norm) norm_bf16(*a.norm);
   QuantCall call = quant_call(a.products);
-  call.ending = gated ? QuantEnding::kGated : added ? QuantEnding::kAdd : QuantEnding::kFloats;
   call.kind = a.kind, call.gated = a.gated, call.residual = a.residual, call.sum = a.sum;
-  if (!run_quant(stream_, memory_, call)) run_separately(*this, rest);
+  call.ending = gated && gates(call) ? QuantEnding::kGated : added ? QuantEnding::kAdd : QuantEnding::kFloats;
+  run_quant(stream_, memory_, call);
+  if (gated && call.ending != QuantEnding::kGated)
+    this->gated({a.kind, products[0].out.c, products[1].out.c, a.gated, a.products.m * products[0].b->n()});
 }
 
 void CudaDevice::decode_attention_bf16(const DecodeAttentionBf16& a) {

@@ -142,30 +142,24 @@ void CudaDevice::gemm_batch(const GemmBatch& a) {
 }
 
 std::shared_ptr<const PackedWeight> CudaDevice::pack(const Operand& b, int64_t n, int64_t k) {
-  if (const int form = cuda::cuda_form_of(b.type); form >= 0) {
-    check(b.k_stride == 1 && b.row_stride == k, "a matrix of a block type must be contiguous");
-    auto packed = std::make_shared<CudaWeight>(memory_, b.type, n, k, form, cuda::quant_bytes(b.type, n, k));
-    // No kernel starts before this one, a plain launch, has ended: packing can be recorded.
-    cuda::pack_blocks(stream_, b.type, static_cast<const std::byte*>(b.data), n, k, packed->data());
-    return packed;
-  }
-  const bool plain = b.type == DType::kF32 || b.type == DType::kF16 || b.type == DType::kBF16;
-  const DType type = plain ? b.type : DType::kF32;
-  auto packed = std::make_shared<CudaWeight>(memory_, type, n, k, -1, bytes_of(type, n * k));
-  if (!plain) {
-    decode({b.data, b.type, reinterpret_cast<float*>(packed->data()), n, k});
-    finish();
-    return packed;
-  }
+  const int form = cuda::cuda_form_of(b.type);
+  check(!is_block(b.type) || (b.k_stride == 1 && b.row_stride == k), "a matrix of a block type must be contiguous");
+  const DType type = b.type == DType::kF16_64 ? DType::kF16 : b.type;  // the same bytes
+  auto packed = std::make_shared<CudaWeight>(memory_, type, n, k, form,
+                                             form >= 0 ? cuda::quant_bytes(type, n, k) : bytes_of(type, n * k));
   const auto copy = [&](auto* to) {
     const auto* from = static_cast<const std::remove_reference_t<decltype(*to)>*>(b.data);
     copy_strided(stream_, from, b.row_stride, b.k_stride, to, n, k);
   };
-  if (size_of(b.type) == 4)
+  if (form >= 0)
+    cuda::pack_blocks(stream_, type, static_cast<const std::byte*>(b.data), n, k, packed->data());
+  else if (size_of(type) == 4)
     copy(reinterpret_cast<uint32_t*>(packed->data()));
   else
     copy(reinterpret_cast<uint16_t*>(packed->data()));
-  finish();  // kernels that start early read weights without waiting for the kernel before them
+  // Kernels that start early read weights before they wait. What is written before the last plain launch is visible to them: an
+  // empty one. (finish() cannot be recorded.)
+  cuda::once(stream_, [] __device__() {});
   return packed;
 }
 

@@ -37,25 +37,24 @@ inline constexpr CudaForm kCudaForms[] = {
 };
 constexpr int kCudaFormCount = sizeof kCudaForms / sizeof kCudaForms[0];
 
+// Sizes in bytes: the values of a block, the scales of parts of one kind (scales, mins) in a group, a whole group. Scales follow the
+// values of a group; half: [kinds][16 rows][4 blocks][parts] f16; super: [kinds][16 rows] f16, [kinds][16 rows][4 blocks][parts] bytes.
+constexpr int parts_of(const CudaForm& f) { return kQuantBlock / f.part; }
+constexpr int kinds_of(const CudaForm& f) { return f.mins ? 2 : 1; }
+constexpr int value_bytes(const CudaForm& f) { return kQuantTileRows * kQuantBlock * f.bits / 8; }
+constexpr int kind_bytes(const CudaForm& f) { return kQuantTileRows * kGroupBlocks * parts_of(f) * (f.super ? 1 : 2); }
+constexpr int group_bytes(const CudaForm& f) {
+  return kGroupBlocks * value_bytes(f) + kinds_of(f) * (kind_bytes(f) + (f.super ? 2 * kQuantTileRows : 0));
+}
+
 template <int kForm>
 struct FormOf {
   static constexpr CudaForm F = kCudaForms[kForm];
-  static constexpr int kParts = kQuantBlock / F.part, kKinds = F.mins ? 2 : 1;
-  static constexpr int kValueBytes = kQuantTileRows * kQuantBlock * F.bits / 8;  // of a block
-  static constexpr int kScales = kGroupBlocks * kValueBytes;                     // where the scales begin
-  // Half: [kinds][16 rows][4 blocks][parts] f16. Super: [kinds][16 rows] f16, [kinds][16 rows][4 blocks][parts] bytes.
-  static constexpr int kKindBytes = kQuantTileRows * kGroupBlocks * kParts * (F.super ? 1 : 2);
-  static constexpr int kScaleBytes = kKinds * (kKindBytes + (F.super ? 2 * kQuantTileRows : 0));
-  static constexpr int kGroupBytes = kScales + kScaleBytes;
+  static constexpr int kParts = parts_of(F), kKinds = kinds_of(F), kValueBytes = value_bytes(F);
+  static constexpr int kScales = kGroupBlocks * kValueBytes;  // where the scales begin
+  static constexpr int kKindBytes = kind_bytes(F), kGroupBytes = group_bytes(F);
   static_assert(kGroupBytes % 32 == 0);
 };
-
-// Bytes of a group of a form that is known at run time.
-inline int64_t group_bytes_of(const CudaForm& f) {
-  const int kinds = f.mins ? 2 : 1, parts = kQuantBlock / f.part;
-  const int kind_bytes = kQuantTileRows * kGroupBlocks * parts * (f.super ? 1 : 2);
-  return int64_t{kGroupBlocks} * kQuantTileRows * kQuantBlock * f.bits / 8 + kinds * (kind_bytes + (f.super ? 2 * kQuantTileRows : 0));
-}
 
 // The form of a block type; -1: none. Units are the CPU's (quant_split.h), so sums have its bits.
 inline int cuda_form_of(DType type) {
@@ -71,7 +70,7 @@ inline int cuda_form_of(DType type) {
 inline int64_t groups_of(int64_t k) { return (k + kGroupDepth - 1) / kGroupDepth; }
 inline size_t quant_bytes(DType type, int64_t n, int64_t k) {
   const int64_t tiles = (n + kQuantTileRows - 1) / kQuantTileRows;
-  return static_cast<size_t>(tiles * groups_of(k) * group_bytes_of(kCudaForms[cuda_form_of(type)]));
+  return static_cast<size_t>(tiles * groups_of(k) * group_bytes(kCudaForms[cuda_form_of(type)]));
 }
 
 // Activations: for 8 rows (a tile) and a block, int8 [8 rows][4 lanes][16], scales f32 [8], and for forms with mins the sums
@@ -218,12 +217,12 @@ template <int kForm>
 __device__ inline void part_sums(const BlockValues<kForm>& w, const uint4& a, int p, int (&d)[4]) {
   const auto word = [&](int i) { return i == 0 ? a.x : i == 1 ? a.y : i == 2 ? a.z : a.w; };
   if constexpr (FormOf<kForm>::kParts == 2)
-    asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
         : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
         : "r"(w.word(0, 2 * p)), "r"(w.word(1, 2 * p)), "r"(w.word(0, 2 * p + 1)), "r"(w.word(1, 2 * p + 1)), "r"(word(2 * p)),
           "r"(word(2 * p + 1)), "r"(kSeed));
   else
-    asm("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
         : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
         : "r"(w.word(0, p)), "r"(w.word(1, p)), "r"(word(p)), "r"(kSeed));
 }

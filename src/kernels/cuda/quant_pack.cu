@@ -76,16 +76,13 @@ __device__ void decode_block(const BlockType& t, const std::byte* x, float* y) {
 }
 
 // One thread packs one row of a group.
-__global__ void pack_kernel(const __grid_constant__ BlockType t, CudaForm f, int64_t group_bytes, const std::byte* x, int64_t n,
-                            int64_t k, std::byte* to) {
+__global__ void pack_kernel(const __grid_constant__ BlockType t, CudaForm f, const std::byte* x, int64_t n, int64_t k, std::byte* to) {
   const int64_t groups = (k + kGroupDepth - 1) / kGroupDepth, at = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const int64_t row = at / groups, g = at % groups, tile = row / kQuantTileRows;
   if (tile >= (n + kQuantTileRows - 1) / kQuantTileRows) return;
-  const int r = static_cast<int>(row % kQuantTileRows), parts = kQuantBlock / f.part, kinds = f.mins ? 2 : 1;
-  std::byte* group = to + (tile * groups + g) * group_bytes;
-  const int value_bytes = kQuantTileRows * kQuantBlock * f.bits / 8;
-  std::byte* scales = group + kGroupBlocks * value_bytes;
-  const int kind_bytes = kQuantTileRows * kGroupBlocks * parts * (f.super ? 1 : 2);
+  const int r = static_cast<int>(row % kQuantTileRows), parts = parts_of(f), kinds = kinds_of(f);
+  std::byte* group = to + (tile * groups + g) * group_bytes(f);
+  std::byte* scales = group + kGroupBlocks * value_bytes(f);
 
   SplitBlock b;
   int8_t q[kGroupDepth];
@@ -103,11 +100,11 @@ __global__ void pack_kernel(const __grid_constant__ BlockType t, CudaForm f, int
     if (!f.super) {  // a block of 32 is a part
       const int64_t part = first / f.part;
       for (int kind = 0; kind < kinds; ++kind)
-        *reinterpret_cast<uint16_t*>(scales + kind * kind_bytes + (r * kGroupBlocks * parts + part) * 2) = kind ? b.min : b.d;
+        *reinterpret_cast<uint16_t*>(scales + kind * kind_bytes(f) + (r * kGroupBlocks * parts + part) * 2) = kind ? b.min : b.d;
     } else {
       for (int kind = 0; kind < kinds; ++kind) {
         *reinterpret_cast<uint16_t*>(scales + (kind * kQuantTileRows + r) * 2) = kind ? b.min : b.d;
-        std::byte* bytes = scales + kinds * 2 * kQuantTileRows + kind * kind_bytes + r * kGroupBlocks * parts;
+        std::byte* bytes = scales + kinds * 2 * kQuantTileRows + kind * kind_bytes(f) + r * kGroupBlocks * parts;
         for (int p = 0; p < kGroupBlocks * parts; ++p) bytes[p] = std::byte{kind ? b.part_mins[p] : b.scales[p]};
       }
     }
@@ -115,7 +112,7 @@ __global__ void pack_kernel(const __grid_constant__ BlockType t, CudaForm f, int
   for (int block = 0; block < kGroupBlocks; ++block)
     for (int lane = 0; lane < 4; ++lane) {
       const auto value = [&](int i) { return static_cast<uint8_t>(q[block * kQuantBlock + depth_of(f.part, lane, i)]); };
-      std::byte* values = group + block * value_bytes + ((r % 8) * 4 + lane) * 16;
+      std::byte* values = group + block * value_bytes(f) + ((r % 8) * 4 + lane) * 16;
       if (f.bits == 8) {
         for (int i = 0; i < 16; ++i) values[r / 8 * 512 + i] = std::byte{value(i)};
       } else {
@@ -144,7 +141,7 @@ unsigned grid_of(int64_t threads) { return static_cast<unsigned>((threads + kPac
 void kernels::cuda::pack_blocks(cudaStream_t stream, DType type, const std::byte* x, int64_t n, int64_t k, std::byte* to) {
   const CudaForm& f = kCudaForms[cuda_form_of(type)];
   const int64_t threads = (n + kQuantTileRows - 1) / kQuantTileRows * kQuantTileRows * groups_of(k);
-  pack_kernel<<<grid_of(threads), kPackThreads, 0, stream>>>(describe(type), f, group_bytes_of(f), x, n, k, to);
+  pack_kernel<<<grid_of(threads), kPackThreads, 0, stream>>>(describe(type), f, x, n, k, to);
   cuda_check(cudaGetLastError(), "packing block types");
 }
 void kernels::cuda::decode_block_rows(cudaStream_t stream, DType type, const std::byte* x, float* y, int64_t count) {

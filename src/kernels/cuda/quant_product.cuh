@@ -88,8 +88,8 @@ struct QuantCall {
   std::vector<Product> products;
 };
 QuantCall quant_call(const PackedGemm& a);  // of the products with block types
-// False if no kernel supports the ending for these products (kGated: two products of one form, up to 8 rows).
-bool run_quant(cudaStream_t stream, Memory& memory, const QuantCall& call);
+bool gates(const QuantCall& call);           // whether kGated has a kernel for these products
+void run_quant(cudaStream_t stream, Memory& memory, const QuantCall& call);
 
 // All products have weights of the form. run_quant_few: up to 8 rows.
 bool fits_quant_few(const QuantProducts& p);

@@ -1,4 +1,4 @@
-// Draws the next tokens: one block per row, which reads its logits a few times. Weights are integers (weight_units), so that their
+// Draws the next tokens: one block per row, which reads its logits up to 15 times, more often if logits at the limit of top-p are equal. Weights are integers (weight_units), so that their
 // sums do not depend on the order, and the tokens are those of the host's sampler (src/infer/samplers).
 #include <climits>
 
@@ -222,6 +222,7 @@ __global__ void __launch_bounds__(kSampleThreads) sample_kernel(const __grid_con
   Int own = 0;
   for (Int i = from; i < to; ++i) own += candidate(i, value_at(x, i)).units;
   const Int total = of_block(own, Sum(), wholes);
+  if (total <= 0) return answer(-1);
   Int before = running_sum(own);
   __syncthreads();
   if (threadIdx.x % 32 == 31) wholes[threadIdx.x / 32] = before;
