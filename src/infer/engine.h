@@ -32,7 +32,7 @@ struct EngineOptions {
   int64_t max_prefix_pages = 0;
   CacheTypes cache;        // dtypes of keys and values
   ContextOptions context;  // context policy for all requests
-  // Whether greedy tokens are chosen on the device (decode_steps.h), with the same bits; by default where
+  // Whether tokens are chosen on the device (decode_steps.h), with the same bits; by default where
   // that is faster.
   std::optional<bool> device_steps;
 };

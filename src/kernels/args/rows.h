@@ -135,7 +135,7 @@ struct RowSampler {
 static_assert(sizeof(RowSampler) == 5 * sizeof(int64_t));
 struct SampleRows {  // y[i] = the token drawn from row i, and the next draw's index; -1 as ArgMax, or if a
                      // logit divided by the temperature is not finite
-  const void* x;  // f32 or bf16
+  const void* x;     // f32 or bf16
   DType type;
   RowSampler* samplers;
   int64_t* y;
