@@ -9,9 +9,12 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "kernels/all_tables.h"
 
 namespace makar::kernels {
 namespace {
+
+using test::all_tables;
 
 struct Case {
   int64_t m, n, k;
@@ -113,7 +116,7 @@ TEST(ProductBf16, EqualsTheDefinedOrderOnEveryInstructionSet) {
         if (c.accumulate) y = start + (c.type == kF32 ? sum : rounded(sum));
         expected.push_back(c.type == kF32 ? y : rounded(y));
       }
-    for (const Table* table : available()) {
+    for (const Table* table : all_tables()) {
       SCOPED_TRACE(table->isa);
       EXPECT_TRUE(same_bits(run(one, c, in, *table, c.m), expected));
       EXPECT_TRUE(same_bits(run(three, c, in, *table, c.m), expected));
@@ -126,8 +129,10 @@ TEST(ProductBf16, ARowDoesNotDependOnTheBatch) {
   const Case c{300, 530, 700, false, false, kBF16, false, true};
   const Inputs in(c);
   const std::vector<float> all = run(pool, c, in, cpu(), c.m);
-  for (const int64_t rows : {1, 2, 15, 16, 17, 33, 130})
-    EXPECT_TRUE(same_bits(run(pool, c, in, cpu(), rows), {all.begin(), all.begin() + rows * c.n})) << rows;
+  for (const Table* table : all_tables())
+    for (const int64_t rows : {1, 2, 15, 16, 17, 33, 130, 300})
+      EXPECT_TRUE(same_bits(run(pool, c, in, *table, rows), {all.begin(), all.begin() + rows * c.n}))
+          << table->isa << ' ' << rows;
 }
 
 TEST(ProductBf16, PackedWeightsGiveTheSameBits) {
@@ -136,7 +141,7 @@ TEST(ProductBf16, PackedWeightsGiveTheSameBits) {
   const Inputs in(c);
   std::vector<float> bias(in.bias.size());
   for (size_t i = 0; i < bias.size(); ++i) bias[i] = from_bf16(in.bias[i]);
-  for (const Table* table : available()) {
+  for (const Table* table : all_tables()) {
     const PackedMatrix b = PackedMatrix::pack(pool, operand(in.b.data(), c.n, c.k, false), c.n, c.k, *table);
     const std::vector<float> expected = run(pool, c, in, *table, c.m);
     for (const int64_t rows : {1, 2, 3, 4, 5, 16, 37}) {
@@ -164,7 +169,7 @@ TEST(ProductBf16, AnyStrides) {
     for (int64_t j = 0; j < c.n; ++j)
       b[static_cast<size_t>(j * b_row + 2 * p)] = in.b[static_cast<size_t>(j * c.k + p)];
   }
-  for (const Table* table : available()) {
+  for (const Table* table : all_tables()) {
     std::vector<uint16_t> y(static_cast<size_t>(c.m * c.n));
     product_bf16(pool,
                  {c.m,
@@ -201,7 +206,7 @@ TEST(ProductBf16, TinyValuesGiveTheSameBits) {
   EXPECT_GT(tiny, 0);
   Case half = c;
   half.type = kBF16;
-  for (const Table* table : available()) {
+  for (const Table* table : all_tables()) {
     EXPECT_TRUE(same_bits(run(pool, c, in, *table, c.m), expected)) << table->isa;
     const std::vector<float> all = run(pool, half, in, *table, c.m);
     const PackedMatrix b = PackedMatrix::pack(pool, operand(in.b.data(), c.n, c.k, false), c.n, c.k, *table);
@@ -221,7 +226,7 @@ TEST(ProductBf16, InfinitiesAndNansStayInTheirRow) {
   const Case c{20, 20, 40, false, false, kBF16, false, false};
   Inputs in(c);
   in.a[3 * 40 + 5] = 0x7f80, in.a[7 * 40 + 9] = 0x7fc0;
-  for (const Table* table : available()) {
+  for (const Table* table : all_tables()) {
     const std::vector<float> y = run(pool, c, in, *table, c.m);
     for (size_t i = 0; i < y.size(); ++i)
       EXPECT_EQ(std::isfinite(y[i]), i / 20 != 3 && i / 20 != 7) << table->isa << ' ' << i;

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/all_tables.h"
 #include "kernels/cpu/gemm.h"
 #include "kernels/decode_blocks.h"
 #include "kernels/quant_blocks.h"
@@ -71,7 +72,7 @@ TEST(QuantSparse, HasTheBitsOfTheDenseType) {
     const auto* bytes = reinterpret_cast<const uint8_t*>(&to);
     dense.insert(dense.end(), bytes, bytes + sizeof to);
   }
-  for (const Table* table : available()) {
+  for (const Table* table : all_tables()) {
     const QuantMatrix a = sparse.pack(pool, *table),
                       b = QuantMatrix::pack(pool, DType::kQ8_0, dense.data(), n, k, *table);
     EXPECT_LT(a.bytes() * 3, b.bytes() * 2);
@@ -150,7 +151,7 @@ TEST_P(Quant, SameBitsForAnyBatchThreadCountAndInstructionSet) {
   const auto rows = [&](int64_t first, int64_t m) {
     return std::vector<float>(x.begin() + first * k, x.begin() + (first + m) * k);
   };
-  for (const Table* table : available()) {
+  for (const Table* table : all_tables()) {
     const QuantMatrix other = w.pack(two, *table);
     for (ThreadPool* pool : {&one, &two, &five})
       EXPECT_TRUE(same_bits(product(*pool, x, max_rows, other, bias.data(), 0.25f), all_rows)) << table->isa;
@@ -248,7 +249,7 @@ TEST(QuantRows, UnusualActivationsAffectOnlyTheirRow) {
   ThreadPool pool(1);
   const Weights w(DType::kQ8_0, 8, 128);
   const auto packed = w.pack(pool);
-  for (const Table* table : available()) {
+  for (const Table* table : all_tables()) {
     const auto other = w.pack(pool, *table);
     std::vector<float> x = random_floats(3 * 128, 1);
     const auto expected = product(pool, x, 3, packed);

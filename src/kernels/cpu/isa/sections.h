@@ -3,6 +3,11 @@
 #pragma once
 #include "kernels/cpu/table.h"
 
+// The name of MAKAR_ISA as text.
+#define MAKAR_TEXT_OF(x) #x
+#define MAKAR_EXPANDED_TEXT_OF(x) MAKAR_TEXT_OF(x)
+#define MAKAR_ISA_NAME MAKAR_EXPANDED_TEXT_OF(MAKAR_ISA)
+
 namespace makar::kernels::MAKAR_ISA {
 
 void fill_gemm(Table& table);

@@ -1,14 +1,11 @@
 #include "kernels/cpu/isa/sections.h"
 
-#define MAKAR_TEXT2(x) #x
-#define MAKAR_TEXT(x) MAKAR_TEXT2(x)
-
 namespace makar::kernels::MAKAR_ISA {
 
 const Table& table() {
   static const Table t = [] {
     Table result;
-    result.isa = MAKAR_TEXT(MAKAR_ISA);
+    result.isa = MAKAR_ISA_NAME;
     fill_gemm(result);
     fill_elementwise(result);
     fill_norm(result);

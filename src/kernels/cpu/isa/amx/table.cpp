@@ -1,5 +1,6 @@
 // The table of AVX-512 VNNI, with AMX for many rows.
 #include "kernels/cpu/isa/amx/config.h"
+#include "kernels/cpu/isa/sections.h"
 
 namespace makar::kernels::MAKAR_ISA {
 namespace {
@@ -27,7 +28,7 @@ double peak_int8(int64_t loops) {
 const Table& table(const Table& base) {
   static const Table t = [&] {
     Table result = base;
-    result.isa = "amx";
+    result.isa = MAKAR_ISA_NAME;
     result.peak_int8 = peak_int8;
     fill_tiles(result);
     fill_product_bf16(result);

@@ -2,15 +2,12 @@
 // set's table in which the kernels of quantized weights are replaced.
 #include "kernels/cpu/isa/sections.h"
 
-#define MAKAR_TEXT2(x) #x
-#define MAKAR_TEXT(x) MAKAR_TEXT2(x)
-
 namespace makar::kernels::MAKAR_ISA {
 
 const Table& table(const Table& base) {
   static const Table t = [&] {
     Table result = base;
-    result.isa = MAKAR_TEXT(MAKAR_ISA);
+    result.isa = MAKAR_ISA_NAME;
     fill_quant(result);
     fill_quant_rows(result);
     fill_quant_peak(result);
