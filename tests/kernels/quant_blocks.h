@@ -44,11 +44,11 @@ inline std::vector<size_t> halves_of(DType type) {
   }
 }
 
-// Scales have both signs and a magnitude of at most 0.16.
-inline std::vector<uint8_t> random_blocks(DType type, int64_t count, uint64_t seed) {
+// Scales have both signs and a magnitude of at most 0.16. Source has the functions of Random.
+template <class Source>
+std::vector<uint8_t> blocks_from(Source random, DType type, int64_t count) {
   const size_t bytes = bytes_of(type, count), block_bytes = layout_of(type).bytes;
   std::vector<uint8_t> out(bytes);
-  Random random{seed * 0x9e3779b97f4a7c15u + 1};
   for (uint8_t& b : out) b = static_cast<uint8_t>(random.next());
   if (type == DType::kF16_64)  // values below 2; two of three blocks use half of the exponents
     for (size_t at = 1; at < bytes; at += 2) out[at] &= at / block_bytes % 3 ? 0xb7 : 0xbf;
@@ -56,17 +56,29 @@ inline std::vector<uint8_t> random_blocks(DType type, int64_t count, uint64_t se
     for (size_t at = 0; at < bytes; at += block_bytes)
       for (const size_t field : halves_of(type)) {
         Half half{};
-        half.set(random.unit() * 0.01f * static_cast<float>(1 + random.next() % 16));
+        const float unit = random.unit();
+        half.set(unit * 0.01f * static_cast<float>(1 + random.next() % 16));
         std::memcpy(&out[at + field], half.byte, 2);
       }
   return out;
 }
 
-inline std::vector<float> random_floats(int64_t count, uint64_t seed) {
+template <class Source>
+std::vector<float> floats_from(Source random, int64_t count) {
   std::vector<float> out(static_cast<size_t>(count));
-  Random random{seed * 0x9e3779b97f4a7c15u + 1};
-  for (float& v : out) v = random.unit() * static_cast<float>(1u << (random.next() % 4));
+  for (float& v : out) {
+    const float unit = random.unit();
+    v = unit * static_cast<float>(1u << (random.next() % 4));
+  }
   return out;
+}
+
+inline Random seeded(uint64_t seed) { return {seed * 0x9e3779b97f4a7c15u + 1}; }
+inline std::vector<uint8_t> random_blocks(DType type, int64_t count, uint64_t seed) {
+  return blocks_from(seeded(seed), type, count);
+}
+inline std::vector<float> random_floats(int64_t count, uint64_t seed) {
+  return floats_from(seeded(seed), count);
 }
 
 }  // namespace makar::kernels::test
