@@ -139,6 +139,7 @@ makar_model* makar_open(const char* path, int threads) {
   return guarded<makar_model*>(nullptr, [&]() -> Result<makar_model*> {
     if (!path) return error_at("path", "is NULL");
     if (threads < 0 || threads > 4096) return error_at("threads", "must be 0 to 4096, got {}", threads);
+    if (const auto isa = CpuDevice::instructions_in_use(); !isa.ok()) return isa.error();
     auto out = std::make_unique<makar_model>(threads);
     MAKAR_TRY(LanguageModel language, LanguageModel::open(path, out->device));
     out->language.emplace(std::move(language));

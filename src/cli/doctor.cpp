@@ -65,6 +65,7 @@ std::string speed_text(double bytes, double memory, double bandwidth) {
 struct MachineReport {
   std::string system, architecture, processor;
   std::vector<std::string> instructions;
+  std::string instructions_in_use;
   int threads = 0;
   double memory = 0, available = 0;  // bytes
   MachineLimits limits;              // measured
@@ -92,6 +93,7 @@ MachineReport examine_machine(int threads) {
   out.available = static_cast<double>(available_memory());
   CpuDevice cpu(threads);
   out.processor = processor_name(), out.instructions = cpu.instructions(), out.threads = cpu.threads();
+  out.instructions_in_use = cpu.instructions_in_use().value();  // main() has checked it
   out.limits = cpu.measure_limits();
   if (const auto gpu = open_cuda_device(); !gpu.ok()) out.gpu_error = gpu.error().message;
   const auto folder = model_folder();
@@ -114,6 +116,7 @@ void print_machine_json(const MachineReport& m) {
                           {"architecture", m.architecture},
                           {"processor", m.processor},
                           {"instructions", m.instructions},
+                          {"instructions_in_use", m.instructions_in_use},
                           {"threads", m.threads},
                           {"memory_bytes", m.memory},
                           {"available_bytes", m.available},
@@ -130,7 +133,7 @@ void print_machine_json(const MachineReport& m) {
 void print_machine(const MachineReport& m) {
   fmt::print("makar {} on {} ({})\n\n", kMakarVersion, m.system, m.architecture);
   fmt::print("Processor     {}\n", m.processor);
-  fmt::print("Instructions  {}\n", fmt::join(m.instructions, ", "));
+  fmt::print("Instructions  {} (in use: {})\n", fmt::join(m.instructions, ", "), m.instructions_in_use);
   fmt::print("Threads       {}\n", m.threads);
   fmt::print("Memory        {:.1f} GiB, {:.1f} GiB available\n", m.memory / kGiB, m.available / kGiB);
   fmt::print("GPU           {}\n", m.gpu_error.empty() ? "CUDA: --device cuda works" : m.gpu_error);

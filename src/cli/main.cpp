@@ -10,6 +10,7 @@
 #include "base/failure.h"
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "kernels/cpu_device.h"
 
 namespace {
 
@@ -36,6 +37,10 @@ int main(int argc, char** argv) {
   }
   const std::string name = words[0] == "--version" ? "version" : words[0];
   try {
+    if (const auto isa = makar::CpuDevice::instructions_in_use(); !isa.ok()) {
+      fmt::print(stderr, "makar: {}\n", isa.error().text());
+      return 2;
+    }
     std::vector<std::string> known;
     for (const auto& command : makar::commands()) {
       if (name == command.name) return with_output(command.run({words.begin() + 1, words.end()}));

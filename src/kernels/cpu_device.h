@@ -29,6 +29,8 @@ class CpuDevice : public Device {
   // The instruction sets that kernels can use here, such as "portable" and "neon"; the last one is the
   // default.
   static std::vector<std::string> instructions();
+  // The one that they use; an error if MAKAR_ISA in the environment names none of them.
+  static Result<std::string> instructions_in_use();
   // The bytes that pack() allocates.
   static size_t packed_bytes(DType type, int64_t n, int64_t k);
 

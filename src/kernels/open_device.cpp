@@ -12,6 +12,7 @@ const std::vector<std::string>& device_names() {
 }
 
 Result<std::unique_ptr<Device>> open_device(const std::string& name, int threads) {
+  if (const auto isa = CpuDevice::instructions_in_use(); !isa.ok()) return isa.error();
   if (name == "cpu") return std::unique_ptr<Device>(std::make_unique<CpuDevice>(threads));
   if (name == "fence") return std::unique_ptr<Device>(std::make_unique<FenceDevice>(threads));
   if (name == "cuda") return open_cuda_device();

@@ -4,6 +4,7 @@
 usage: reference.py MAKAR
 """
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -94,6 +95,12 @@ def check_doctor():
     found = json.loads(out)
     check(code == 0 and found["threads"] >= 1 and found["bytes_per_second"] > 1e8 and found["memory_bytes"] > 1e8, err)
     check(found["instructions"][0] == "portable", f"instruction sets: {found['instructions']}")
+    check(found["instructions_in_use"] == os.environ.get("MAKAR_ISA", found["instructions"][-1]), f"in use: {found['instructions_in_use']}")
+    other = "amx" if found["architecture"] == "aarch64" else "neon"
+    for isa, message in (("avx3", "unknown instruction set 'avx3'"), ("portabel", "did you mean 'portable'?"), (other, "does not support")):
+        wrong = subprocess.run([MAKAR, "doctor"], capture_output=True, text=True, env={**os.environ, "MAKAR_ISA": isa})
+        supported = f"supports: {', '.join(found['instructions'])}"
+        check(wrong.returncode == 2 and message in wrong.stderr and supported in wrong.stderr, f"MAKAR_ISA={isa}: {wrong.stderr}")
     small, large = found["models"][0], found["models"][-2]
     check(small["tokens_per_second_limit"] > large["tokens_per_second_limit"] > 0, "large models are slower")
     code, out, _ = run("doctor")

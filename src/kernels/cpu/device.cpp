@@ -1,3 +1,5 @@
+#include <cstdlib>
+
 #include "kernels/cpu/gemm.h"
 #include "kernels/cpu/limits.h"
 #include "kernels/cpu_device.h"
@@ -17,6 +19,11 @@ std::vector<std::string> CpuDevice::instructions() {
   std::vector<std::string> out;
   for (const Table* table : available()) out.emplace_back(table->isa);
   return out;
+}
+
+Result<std::string> CpuDevice::instructions_in_use() {
+  MAKAR_TRY(const Table* table, select_table(std::getenv("MAKAR_ISA")));
+  return std::string(table->isa);
 }
 
 MachineLimits CpuDevice::measure_limits() { return kernels::measure_limits(*pool_); }

@@ -1,6 +1,10 @@
+// The instruction sets of this processor, and the one that kernels use.
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
+#include "base/nearest.h"
+#include "base/quote.h"
 #include "kernels/cpu/table.h"
 
 #if defined(__aarch64__)
@@ -28,7 +32,7 @@ const Table& table();
 namespace avx512 {
 const Table& table();
 }
-// Tables that replace the quantized products of another table.
+// Tables that replace the quantized products of another table; amx also replaces the products of bf16.
 namespace avxvnni {
 const Table& table(const Table& base);
 }
@@ -58,7 +62,8 @@ bool may_use_tiles() {
 
 void add_x86(std::vector<const Table*>& tables) {
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return;
+  const bool f16c = cpuid(1, 0).c >> 29 & 1;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !f16c) return;
   tables.push_back(&avx2::table());
   const unsigned leaf7_1_eax = cpuid(7, 1).a, leaf7_0_edx = cpuid(7, 0).d;
   if (leaf7_1_eax >> 4 & 1) tables.push_back(&avxvnni::table(avx2::table()));  // AVX-VNNI
@@ -87,15 +92,27 @@ std::vector<const Table*> available() {
   return tables;
 }
 
+Result<const Table*> select_table(const char* name) {
+  static const std::vector<std::string> known = {"portable", "neon",       "avx2", "avxvnni",
+                                                 "avx512",   "avx512vnni", "amx"};
+  const auto tables = available();
+  if (!name || !name[0]) return tables.back();
+  std::vector<std::string> names;
+  for (const Table* t : tables) {
+    if (std::string(t->isa) == name) return t;
+    names.emplace_back(t->isa);
+  }
+  if (std::find(known.begin(), known.end(), name) != known.end())
+    return error_of(Error::Kind::kUnsupported, "MAKAR_ISA",
+                    "this processor does not support {}; it supports: {}", quote(name),
+                    fmt::join(names, ", "));
+  return error_at("MAKAR_ISA", "unknown instruction set {}; this processor supports: {}{}", quote(name),
+                  fmt::join(names, ", "), did_you_mean(name, names));
+}
+
 const Table& cpu() {
-  static const Table& best = []() -> const Table& {
-    const auto tables = available();
-    if (const char* isa = std::getenv("MAKAR_ISA"))
-      for (const Table* t : tables)
-        if (std::string(t->isa) == isa) return *t;
-    return *tables.back();
-  }();
-  return best;
+  static const Table& table = *select_table(std::getenv("MAKAR_ISA")).value();
+  return table;
 }
 
 }  // namespace makar::kernels

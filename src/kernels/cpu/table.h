@@ -1,11 +1,13 @@
 // The inner loops of the CPU device. A Table holds those of one instruction set; cpu() is the best one for
 // this machine. They are single-threaded and work on plain pointers: the kernels in this folder divide the
-// work among threads. All tables give the same bits. Private to kernels/cpu, its tests and benchmarks.
+// work among threads. Each function gives the same bits in all tables (decision 0016 lists the exceptions).
+// Private to kernels/cpu, its tests and benchmarks.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
+#include "base/error.h"
 #include "kernels/cpu/tile_bf16.h"
 #include "kernels/kernel_args.h"
 
@@ -182,7 +184,9 @@ struct Table {
   // --- matrix product on quantized weights (quant.h drives these) ---
   int quant_cols = 4;               // columns of a panel: 4, 8 or 16
   bool quant_initial_sums = false;  // activations carry the initial sums (quant_form.h)
-  bool int16_is_faster = false;     // than converting f16 weights to f32
+  // Whether a device multiplies f16 weights of GGUF files as 16-bit integers instead of converting them to
+  // f32. The two have different bits, so this is the one field that changes results: true only on NEON.
+  bool int16_is_faster = false;
   void (*quant_product)(const QuantProduct&) = nullptr;
   // Expands `blocks` blocks of a panel to its expanded form.
   void (*quant_expand)(int form, int64_t blocks, const void* b, const int8_t* codebook, void* out) = nullptr;
@@ -254,9 +258,12 @@ struct Table {
   void (*adamw)(float* p, const float* g, float* m, float* v, int64_t n, const AdamStep& step) = nullptr;
 };
 
-// The table for this machine. MAKAR_ISA=portable|neon|avx2|avxvnni|avx512|avx512vnni|amx in the environment
-// selects one; an instruction set that this machine does not support is ignored.
+// The table that kernels use: that of MAKAR_ISA=portable|neon|avx2|avxvnni|avx512|avx512vnni|amx in the
+// environment, else the best one for this machine. open_device() and main() report a wrong MAKAR_ISA before
+// this is called.
 const Table& cpu();
+// The table of the given name; of a null or empty name, the best one.
+Result<const Table*> select_table(const char* name);
 // Every table this machine can run, for tests that compare their bits.
 std::vector<const Table*> available();
 
