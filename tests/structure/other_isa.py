@@ -15,13 +15,16 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 AVX2 = ["-mavx2", "-mfma", "-mf16c"]
 AVX512 = [*AVX2, "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl"]
 VNNI = [*AVX512, "-mavx512vnni"]
-# Options and files of each set, as in cmake/isa.cmake.
+STAND_INS = ["-include", ROOT + "/tests/kernels/stand_ins/instructions.h"]
+# Options and files of each set, as in cmake/isa.cmake; NAME_stand_in: for the tests, without its instructions.
 SETS = {
     "x86_64": {"avx2": AVX2, "avxvnni": [*AVX2, "-mavxvnni"], "avx512": AVX512, "avx512vnni": VNNI,
-               "amx": [*VNNI, "-mamx-tile", "-mamx-int8", "-mamx-bf16"]},
+               "amx": [*VNNI, "-mamx-tile", "-mamx-int8", "-mamx-bf16"], "avxvnni_stand_in": [*AVX2, *STAND_INS],
+               "avx512vnni_stand_in": [*AVX512, *STAND_INS], "amx_stand_in": [*AVX512, *STAND_INS]},
     "aarch64": {"neon": ["-march=armv8.2-a+fp16+dotprod"]},
 }
-FILES = {"avxvnni": ["quant*", "overlay/*"], "avx512vnni": ["quant*", "overlay/*"], "amx": ["amx/*"]}
+FILES = {"avxvnni": ["quant*", "overlay/*"], "avx512vnni": ["quant*", "overlay/*"], "amx": ["amx/*"],
+         "avxvnni_stand_in": ["quant"], "avx512vnni_stand_in": ["quant"], "amx_stand_in": ["amx/*"]}
 
 
 def command(compiler, target, isa, source):
@@ -31,7 +34,7 @@ def command(compiler, target, isa, source):
     folders = [line.strip() for line in listed if line.startswith(" ") and "clang" not in line]
     return [compiler, f"--target={target}-linux-gnu", "-std=c++20", "-fsyntax-only", "-w", "-I", ROOT + "/src",
             *(word for folder in folders for word in ("-isystem", folder)), *SETS[target][isa],
-            f"-DMAKAR_ISA={isa}", f"-DMAKAR_ISA_{isa}=1", source]
+            f"-DMAKAR_ISA={isa}", f"-DMAKAR_ISA_{isa.removesuffix('_stand_in')}=1", source]
 
 
 def kernels(isa):
