@@ -130,7 +130,7 @@ TEST(ProductBf16, ARowDoesNotDependOnTheBatch) {
   const Inputs in(c);
   const std::vector<float> all = run(pool, c, in, cpu(), c.m);
   for (const Table* table : all_tables())
-    for (const int64_t rows : {1, 2, 15, 16, 17, 33, 130, 300})
+    for (const int64_t rows : {1, 2, 15, 16, 17, 33, 130})
       EXPECT_TRUE(same_bits(run(pool, c, in, *table, rows), {all.begin(), all.begin() + rows * c.n}))
           << table->isa << ' ' << rows;
 }
