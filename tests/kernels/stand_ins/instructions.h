@@ -32,8 +32,8 @@ inline __m512i dpbusd_512(__m512i x, __m512i u, __m512i s) {
 // --- AMX: eight tiles of up to 16 rows of up to 64 bytes ---
 struct Tiles {
   bool configured = false;
-  int rows[8], row_bytes[8];
-  alignas(64) uint8_t data[8][16][64];
+  int rows[8] = {}, row_bytes[8] = {};
+  alignas(64) uint8_t data[8][16][64] = {};
 };
 inline thread_local Tiles tiles;
 
@@ -50,7 +50,7 @@ inline void must_be_shaped(int t) {
 inline void load_tile_config(const void* from) {
   const auto* bytes = static_cast<const uint8_t*>(from);
   must(bytes[0] == 1, "palette");
-  std::memset(&tiles, 0, sizeof tiles);
+  tiles = Tiles();
   tiles.configured = true;
   for (int t = 0; t < 8; ++t) {
     uint16_t row_bytes;
@@ -60,7 +60,7 @@ inline void load_tile_config(const void* from) {
     must((row_bytes == 0) == (bytes[48 + t] == 0), "a tile with rows or bytes only");
   }
 }
-inline void release_tiles() { std::memset(&tiles, 0, sizeof tiles); }
+inline void release_tiles() { tiles = Tiles(); }
 inline void zero_tile(int t) {
   must_be_shaped(t);
   std::memset(tiles.data[t], 0, sizeof tiles.data[t]);
