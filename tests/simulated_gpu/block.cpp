@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "cuda_runtime.h"
 
@@ -25,15 +26,13 @@ namespace {
 
 constexpr uint32_t kFirstAddress = 0x40000000;  // of dynamic shared memory; a multiple of 2^18, as wgmma's descriptors have 18 bits
 
-Block& the_block() {
-  static Block block;
-  return block;
-}
+Block blocks[2];  // that of a kernel which has started before the previous one has ended, and that of the previous one
+int overlap = 0;  // which of them runs
 
 }  // namespace
 
-const Settings& settings() {
-  static const Settings made = [] {
+Settings& settings() {
+  static Settings made = [] {
     Settings s;
     const char* words = std::getenv("MAKAR_SIMULATED_GPU");
     if (words && std::strstr(words, "early")) s.late = false;
@@ -43,11 +42,11 @@ const Settings& settings() {
   return made;
 }
 
-Block& Block::current() { return the_block(); }
+Block& Block::current() { return blocks[overlap]; }
 
-void Block::run(Index threads, size_t shared_bytes, const std::function<void()>& kernel) {
+void Block::run(Index threads, size_t shared_bytes, const std::function<void()>& kernel, std::function<void()>& previous) {
   count_ = live_ = threads.x * threads.y * threads.z;
-  kernel_ = &kernel, shared_bytes_ = shared_bytes;
+  kernel_ = &kernel, previous_ = &previous, shared_bytes_ = shared_bytes;
   MAKAR_UNPOISON(shared_, kMaxShared);
   std::memset(shared_, 0xFF, shared_bytes);
   MAKAR_POISON(shared_ + shared_bytes, kMaxShared - shared_bytes);
@@ -91,12 +90,32 @@ void Block::run(Index threads, size_t shared_bytes, const std::function<void()>&
       }
     }
     if (progress || live_ == 0) continue;
+    if (*previous_) {
+      run_previous_kernel();
+      continue;
+    }
     if (background_.empty()) throw KernelFault("the threads of a block wait for ever: " + waiting());
     const auto work = std::move(background_.front());
     background_.erase(background_.begin());
     work();
   }
   MAKAR_UNPOISON(shared_, kMaxShared);
+}
+
+// The variables of the threads belong to both kernels.
+void Block::run_previous_kernel() {
+  const Index block = blockIdx;
+  const dim3 grid = gridDim, threads = blockDim;
+  const auto previous = std::exchange(*previous_, nullptr);
+  ++overlap;
+  try {
+    previous();
+  } catch (...) {
+    --overlap;
+    throw;
+  }
+  --overlap;
+  blockIdx = block, gridDim = grid, blockDim = threads;
 }
 
 bool Block::ready(const Thread& t) const {
@@ -111,6 +130,8 @@ bool Block::ready(const Thread& t) const {
       return static_cast<const ThreadBarrier*>(t.waits_for)->generation != t.generation;
     case Thread::State::kPhase:
       return static_cast<const PhaseBarrier*>(t.waits_for)->parity != t.generation;
+    case Thread::State::kPreviousKernel:
+      return !*previous_;
     case Thread::State::kEnded:
       return false;
   }
@@ -119,7 +140,8 @@ bool Block::ready(const Thread& t) const {
 
 std::string Block::waiting() const {
   static constexpr const char* kNames[] = {"running", "the other lanes of its warp", "the other warps of its warpgroup",
-                                           "a barrier of threads", "a barrier in shared memory", "ended"};
+                                           "a barrier of threads", "a barrier in shared memory",
+                                           "the previous kernel", "ended"};
   std::string out = "block " + std::to_string(blockIdx.x) + ", " + std::to_string(blockIdx.y) + ", " + std::to_string(blockIdx.z);
   for (unsigned first = 0; first < count_;) {
     unsigned last = first;
@@ -223,6 +245,8 @@ void Block::copied(uint32_t barrier, int32_t bytes) {
 }
 void Block::wait(uint32_t barrier, unsigned parity) { wait_as(Thread::State::kPhase, &phase_barrier(barrier), parity); }
 
+void Block::wait_for_previous_kernel() { wait_as(Thread::State::kPreviousKernel, nullptr, 0); }
+
 void Block::in_background(std::function<void()> work) {
   if (settings().late)
     background_.push_back(std::move(work));
@@ -230,13 +254,14 @@ void Block::in_background(std::function<void()> work) {
     work();
 }
 
-void run_grid(Index grid, Index threads, size_t shared_bytes, const std::function<void()>& kernel) {
+void run_grid(Index grid, Index threads, size_t shared_bytes, const std::function<void()>& kernel, std::function<void()> previous) {
   gridDim = {grid.x, grid.y, grid.z}, blockDim = {threads.x, threads.y, threads.z};
-  const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
-  for (uint64_t i = 0; i < blocks; ++i) {
-    const uint64_t b = settings().reverse ? blocks - 1 - i : i;
+  const uint64_t count = uint64_t{grid.x} * grid.y * grid.z;
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t b = settings().reverse ? count - 1 - i : i;
     blockIdx = {static_cast<unsigned>(b % grid.x), static_cast<unsigned>(b / grid.x % grid.y), static_cast<unsigned>(b / grid.x / grid.y)};
-    Block::current().run(threads, shared_bytes, kernel);
+    Block::current().run(threads, shared_bytes, kernel, previous);
+    if (previous) Block::current().run_previous_kernel();  // the first block did not wait
   }
 }
 

@@ -31,7 +31,7 @@ struct KernelFault : std::logic_error {
 struct Settings {
   bool late = true, reverse = false;
 };
-const Settings& settings();
+Settings& settings();
 
 constexpr unsigned kWarpLanes = 32, kMaxThreads = 1024, kWarpgroup = 128;
 constexpr size_t kMaxShared = 227 * 1024;
@@ -93,7 +93,7 @@ struct Groups {
 };
 
 struct Thread {
-  enum class State { kRunning, kWarp, kConvoy, kBarrier, kPhase, kEnded };
+  enum class State { kRunning, kWarp, kConvoy, kBarrier, kPhase, kPreviousKernel, kEnded };
   Fiber fiber;
   Index index;
   State state = State::kRunning;
@@ -109,8 +109,9 @@ class Block {
  public:
   static Block& current();  // whose threads run
 
-  // Runs `kernel` once per thread.
-  void run(Index threads, size_t shared_bytes, const std::function<void()>& kernel);
+  // Runs `kernel` once per thread. `previous`, if it is not empty, is the kernel before this one: it runs when no thread can go on
+  // without it, and is empty then.
+  void run(Index threads, size_t shared_bytes, const std::function<void()>& kernel, std::function<void()>& previous);
 
   Thread& thread() { return *running_; }
   unsigned lane() const { return static_cast<unsigned>(running_ - threads_.data()) % kWarpLanes; }
@@ -147,6 +148,8 @@ class Block {
   void arrive(uint32_t barrier, int32_t more_bytes);
   void copied(uint32_t barrier, int32_t bytes);
   void wait(uint32_t barrier, unsigned parity);
+  void wait_for_previous_kernel();
+  void run_previous_kernel();
   // The copy engine's work, at some time before the threads that wait for it go on.
   void in_background(std::function<void()> work);
 
@@ -168,6 +171,7 @@ class Block {
   unsigned count_ = 0, live_ = 0;
   Thread* running_ = nullptr;
   const std::function<void()>* kernel_ = nullptr;
+  std::function<void()>* previous_ = nullptr;
   Meeting whole_[kMaxThreads / kWarpLanes];                                          // of all lanes of a warp
   std::map<unsigned, std::unique_ptr<Meeting>> meetings_[kMaxThreads / kWarpLanes];  // of some lanes, by mask
   Convoy convoys_[kMaxThreads / kWarpgroup];
@@ -177,7 +181,7 @@ class Block {
   std::string fault_;
 };
 
-// Runs all blocks of a grid, one after the other.
-void run_grid(Index grid, Index threads, size_t shared_bytes, const std::function<void()>& kernel);
+// Runs all blocks of a grid, one after the other; the kernel before it when the first block waits for it.
+void run_grid(Index grid, Index threads, size_t shared_bytes, const std::function<void()>& kernel, std::function<void()> previous);
 
 }  // namespace makar::simulated_gpu

@@ -1,4 +1,5 @@
-// Memory, streams and graphs of the simulated GPU. All work is done when it is enqueued, or when its graph is launched.
+// Memory, streams and graphs of the simulated GPU. Work is done in its order, when it is enqueued or its graph is launched; a kernel at the
+// latest when the next one has started.
 #include <cuda_runtime.h>
 
 #include <cstdlib>
@@ -6,10 +7,22 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+namespace makar::simulated_gpu {
+
+// A kernel (with its function) or a copy.
+struct Item {
+  std::function<void(std::function<void()> previous)> run;
+  const void* kernel = nullptr;
+  bool early = false;  // may start before the one before it has ended
+};
+
+}  // namespace makar::simulated_gpu
+
 struct SimulatedGraph {
-  std::vector<std::function<void()>> work;
+  std::vector<makar::simulated_gpu::Item> work;
 };
 struct SimulatedStream {
   std::unique_ptr<SimulatedGraph> recording;
@@ -26,25 +39,64 @@ struct Device {
   std::unordered_map<void*, size_t> blocks;
   size_t used = 0;
   std::map<const void*, size_t> max_shared;  // of kernels that ask for more than 48 KiB
+  Item held;           // a kernel that runs when the next one has started
+  bool hold = false;   // whether the next one is held
 };
 Device& device() {
-  static Device one;
+  static Device& one = *new Device;  // the last device is closed after main()
   return one;
 }
-
 // Tests choose small shapes (tests/real_gpu.h).
 const int is_set = setenv("MAKAR_SIMULATED_GPU", "late", 0);
+
+// Runs the held kernel: the host or a copy needs its results.
+void finish() {
+  Device& d = device();
+  const Item held = std::exchange(d.held, {});
+  d.hold = !settings().reverse;
+  if (held.run) held.run(nullptr);
+}
+
+// With Settings::late, pairs of kernels overlap as far as the second one's launch allows: every other kernel is held until the next one
+// is launched. `reverse` begins with the second kernel. Two launches of one kernel do not overlap, as they have the same static
+// shared memory here.
+void perform(const Item& item) {
+  Device& d = device();
+  const std::lock_guard lock(d.mutex);
+  if (!item.kernel || !settings().late) {
+    finish();
+    item.run(nullptr);
+  } else if (d.held.run) {
+    const Item held = std::exchange(d.held, {});
+    if (item.early && item.kernel != held.kernel) return item.run([&held] { held.run(nullptr); });
+    held.run(nullptr);
+    d.held = item;
+  } else if (d.hold) {
+    d.held = item;
+  } else {
+    d.hold = true;
+    item.run(nullptr);
+  }
+}
+
+cudaError_t enqueue(cudaStream_t stream, Item item) {
+  if (stream && stream->recording)
+    stream->recording->work.push_back(std::move(item));
+  else
+    perform(item);
+  return cudaSuccess;
+}
+
+cudaError_t synchronize() {
+  const std::lock_guard lock(device().mutex);
+  finish();
+  return cudaSuccess;
+}
 
 }  // namespace
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
-  if (stream && stream->recording) {
-    stream->recording->work.push_back(std::move(work));
-    return cudaSuccess;
-  }
-  const std::lock_guard lock(device().mutex);
-  work();
-  return cudaSuccess;
+  return enqueue(stream, Item{[work = std::move(work)](const std::function<void()>&) { work(); }});
 }
 
 void set_max_shared(const void* kernel, size_t bytes) {
@@ -62,9 +114,13 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
     const auto set = device().max_shared.find(kernel);
     if (config.dynamicSmemBytes > (set == device().max_shared.end() ? kDefaultShared : set->second)) return cudaErrorInvalidValue;
   }
-  return enqueue(config.stream, [=, shared = config.dynamicSmemBytes] {
-    run_grid({grid.x, grid.y, grid.z}, {threads.x, threads.y, threads.z}, shared, body);
-  });
+  Item item;
+  item.run = [=, shared = config.dynamicSmemBytes](std::function<void()> previous) {
+    run_grid({grid.x, grid.y, grid.z}, {threads.x, threads.y, threads.z}, shared, body, std::move(previous));
+  };
+  item.kernel = kernel;
+  item.early = config.numAttrs > 0 && config.attrs[0].val.programmaticStreamSerializationAllowed;
+  return enqueue(config.stream, std::move(item));
 }
 
 }  // namespace makar::simulated_gpu
@@ -110,6 +166,7 @@ cudaError_t cudaMalloc(void** block, size_t bytes) {
 cudaError_t cudaFree(void* block) {
   Device& d = device();
   const std::lock_guard lock(d.mutex);
+  finish();
   const auto found = d.blocks.find(block);
   if (found == d.blocks.end()) return cudaErrorInvalidValue;
   d.used -= found->second;
@@ -149,7 +206,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return stream && stream->recording ? cudaErrorInvalidValue : cudaSuccess; }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return stream && stream->recording ? cudaErrorInvalidValue : synchronize(); }
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream->recording) return cudaErrorInvalidValue;
   stream->recording = std::make_unique<SimulatedGraph>();
@@ -169,8 +226,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   return cudaSuccess;
 }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t) {
-  const std::lock_guard lock(device().mutex);
-  for (const auto& work : graph->work) work();
+  for (const Item& item : graph->work) perform(item);
   return cudaSuccess;
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
@@ -189,7 +245,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return synchronize(); }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t, cudaEvent_t) {
   *ms = 1;
   return cudaSuccess;

@@ -10,10 +10,10 @@ namespace makar::kernels::cuda {
 
 using simulated_gpu::Block;
 
-// --- programmatic dependent launch: kernels run one after the other ---
+// --- programmatic dependent launch ---
 
-inline void let_next_kernel_start() {}
-inline void wait_for_previous_kernel() {}
+inline void let_next_kernel_start() {}  // the next one starts early whether this is called or not
+inline void wait_for_previous_kernel() { Block::current().wait_for_previous_kernel(); }
 inline void fetch_to_cache(const void*) {}
 
 // --- numbers ---
