@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "kernels/device.h"
+#include "real_gpu.h"
 #include "tensor/tensor.h"
 
 namespace makar {
@@ -22,7 +23,7 @@ class DecodeKernels : public testing::TestWithParam<const char*> {
     if (!opened.ok()) GTEST_SKIP() << opened.error().text();
     device_ = std::move(*opened);
   }
-  bool gpu() const { return device_->name() == "cuda"; }
+  bool gpu() const { return test::is_real_gpu(*device_); }
 
   Tensor random(const Shape& shape, float scale, DType type) {
     Tensor t = Tensor::empty(shape);

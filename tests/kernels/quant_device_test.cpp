@@ -6,6 +6,7 @@
 
 #include "kernels/cpu_device.h"
 #include "kernels/quant_blocks.h"
+#include "real_gpu.h"
 #include "tensor/tensor.h"
 
 namespace makar {
@@ -21,7 +22,7 @@ class QuantDevice : public testing::TestWithParam<const char*> {
     if (!opened.ok()) GTEST_SKIP() << opened.error().text();
     device_ = std::move(*opened);
   }
-  bool gpu() const { return device_->name() == "cuda"; }
+  bool gpu() const { return test::is_real_gpu(*device_); }
   // The types whose products have the CPU's bits. f16 of GGUF files is one of them only where the CPU
   // multiplies it as integers.
   static std::vector<DType> types() {

@@ -133,7 +133,7 @@ __global__ void forward_kernel(AttentionShape shape, const float* q, const float
   const Head h{shape, shape.sequences[blockIdx.z], blockIdx.z, blockIdx.y};
   const int64_t i = blockIdx.x, dim = shape.head_dim;
   if (i >= h.rows.q_rows) return;
-  extern __shared__ float shared[];
+  auto* const shared = reinterpret_cast<float*>(cuda::dynamic_shared());
   float *query = shared, *sink_query = shared + dim, *values = sink_query + dim, *s = values + dim;
   __shared__ SoftmaxState state;
   for (int64_t d = threadIdx.x; d < dim; d += kBlock) {
@@ -215,7 +215,7 @@ __global__ void dq_kernel(AttentionBackward a, const float* delta) {
   const Head h{shape, shape.sequences[blockIdx.z], blockIdx.z, blockIdx.y};
   const int64_t i = blockIdx.x, dim = shape.head_dim;
   if (i >= h.rows.q_rows) return;
-  extern __shared__ float shared[];
+  auto* const shared = reinterpret_cast<float*>(cuda::dynamic_shared());
   float *query = shared, *dout = shared + dim, *s = shared + 2 * dim;
   for (int64_t d = threadIdx.x; d < dim; d += kBlock)
     query[d] = h.query(a.q, i)[d], dout[d] = h.query(a.dy, i)[d];
@@ -246,7 +246,7 @@ __global__ void dkv_kernel(AttentionBackward a, const float* delta) {
   const int64_t group = shape.heads / shape.kv_heads, j = blockIdx.x, dim = shape.head_dim;
   Head h{shape, shape.sequences[blockIdx.z], blockIdx.z, static_cast<int64_t>(blockIdx.y) * group};
   if (j >= h.rows.kv_rows) return;
-  extern __shared__ float shared[];
+  auto* const shared = reinterpret_cast<float*>(cuda::dynamic_shared());
   float *key = shared, *value = shared + dim, *s = shared + 2 * dim, *w = s + kBlock;
   for (int64_t d = threadIdx.x; d < dim; d += kBlock) key[d] = h.key(a.k, j)[d], value[d] = h.key(a.v, j)[d];
   __syncthreads();
@@ -339,16 +339,12 @@ __device__ void store_row(DType type, const float* from, int64_t dim, int64_t at
 
 void CudaDevice::attention(const Attention& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
-  forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(
-      a.shape, a.q, nullptr, 0, PlainKeys{a.k, a.v}, a.out, a.lse);
-  cuda_check(cudaGetLastError(), "attention");
+  cuda::launch(stream_, row_grid(a.shape), kBlock, row_shared(a.shape), forward_kernel<PlainKeys>, a.shape, a.q, nullptr, 0, PlainKeys{a.k, a.v}, a.out, a.lse);
 }
 
 void CudaDevice::attention_cached(const AttentionCached& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
-  forward_kernel<<<row_grid(a.shape), kBlock, row_shared(a.shape), stream_>>>(
-      a.shape, a.q, a.q_sinks, a.sinks, PagedKeys{a.cache}, a.out, a.lse);
-  cuda_check(cudaGetLastError(), "attention_cached");
+  cuda::launch(stream_, row_grid(a.shape), kBlock, row_shared(a.shape), forward_kernel<PagedKeys>, a.shape, a.q, a.q_sinks, a.sinks, PagedKeys{a.cache}, a.out, a.lse);
 }
 
 void CudaDevice::attention_weights(const AttentionWeights& a) {
@@ -378,16 +374,15 @@ void CudaDevice::attention_backward(const AttentionBackward& a) {
         dim, [=](int64_t i) { return x[i]; }, [=](int64_t i) { return y[i]; });
     if (lanes.lane == 0) delta[r] = d;
   });
-  dq_kernel<<<row_grid(shape), kBlock, row_shared(shape), stream_>>>(a, delta);
+  cuda::launch(stream_, row_grid(shape), kBlock, row_shared(shape), dq_kernel, a, delta);
   const dim3 keys(static_cast<unsigned>(shape.max_kv_rows), static_cast<unsigned>(shape.kv_heads),
                   static_cast<unsigned>(shape.count));
-  dkv_kernel<<<keys, kBlock, sizeof(float) * static_cast<size_t>(2 * dim + 2 * kBlock), stream_>>>(a, delta);
+  cuda::launch(stream_, keys, kBlock, sizeof(float) * static_cast<size_t>(2 * dim + 2 * kBlock), dkv_kernel, a, delta);
   if (a.dbias) {
     const dim3 grid(static_cast<unsigned>((2 * shape.bias_span + 1 + kBlock - 1) / kBlock),
                     static_cast<unsigned>(shape.heads), static_cast<unsigned>(shape.count));
-    dbias_kernel<<<grid, kBlock, 0, stream_>>>(a, delta);
+    cuda::launch(stream_, grid, kBlock, 0, dbias_kernel, a, delta);
   }
-  cuda_check(cudaGetLastError(), "attention_backward");
 }
 
 void CudaDevice::cache_store(const CacheStore& a) {

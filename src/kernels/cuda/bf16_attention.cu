@@ -65,7 +65,7 @@ template <int kDim, int kRows, class Keys>
 __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(AttentionBf16 a, Keys source) {
   constexpr int kBlocks = kM<kDim, kRows>, kCopiers = kThreads<kDim, kRows>;
   let_next_kernel_start();
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
   const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;  // rows with the most keys first
@@ -164,8 +164,7 @@ void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) 
   cuda_check(ready, "attention_bf16");
   const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
                   static_cast<unsigned>(a.shape.count));
-  forward_kernel<kDim, kRows><<<grid, kThreads<kDim, kRows>, shared, stream>>>(a, keys);
-  cuda_check(cudaGetLastError(), "attention_bf16");
+  launch(stream, grid, kThreads<kDim, kRows>, shared, forward_kernel<kDim, kRows, Keys>, a, keys);
 }
 template <int kRows, class Keys>
 void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) {

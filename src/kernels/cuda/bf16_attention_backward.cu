@@ -49,7 +49,7 @@ constexpr size_t dq_shared() {
 
 template <int kDim>
 __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, const float* delta) {
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kQueries = kRows<kDim>;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
@@ -128,7 +128,7 @@ constexpr size_t dkv_shared() {
 // Weights and their gradients are transposed here: rows are keys, columns are queries.
 template <int kDim>
 __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, const float* delta) {
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kBlockKeys = kRows<kDim>;
   constexpr int kKeyBytes = kBlockKeys * kDim * 2, kQueryBytes = kQueryTile * kDim * 2;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
@@ -231,12 +231,11 @@ void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const flo
   const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows<kDim> - 1) / kRows<kDim>); };
   const auto count = static_cast<unsigned>(a.shape.count);
   const dim3 by_query(tiles(a.shape.max_q_rows), static_cast<unsigned>(a.shape.heads), count);
-  dq_kernel<kDim><<<by_query, kThreads, dq_shared<kDim>(), stream>>>(a, delta);
+  launch(stream, by_query, kThreads, dq_shared<kDim>(), dq_kernel<kDim>, a, delta);
   if (a.shape.max_kv_rows > 0) {
     const dim3 by_key(tiles(a.shape.max_kv_rows), static_cast<unsigned>(a.shape.kv_heads), count);
-    dkv_kernel<kDim><<<by_key, kThreads, dkv_shared<kDim>(), stream>>>(a, delta);
+    launch(stream, by_key, kThreads, dkv_shared<kDim>(), dkv_kernel<kDim>, a, delta);
   }
-  cuda_check(cudaGetLastError(), "attention_backward_bf16");
 }
 
 }  // namespace
@@ -245,7 +244,7 @@ void CudaDevice::attention_backward_bf16(const AttentionBackwardBf16& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
   const int64_t rows = a.total_rows * a.shape.heads;
   const CudaScratch<float> delta(memory_, rows);
-  delta_kernel<<<static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, stream_>>>(a, rows, delta.data());
+  launch(stream_, static_cast<unsigned>((rows * 8 + 255) / 256), 256, 0, delta_kernel, a, rows, delta.data());
   a.shape.head_dim <= 64 ? run_backward<64>(stream_, a, delta.data()) : run_backward<128>(stream_, a, delta.data());
 }
 

@@ -58,15 +58,13 @@ template <int kDim>
 __device__ inline uint32_t place(Tile<kDim> tile, int row, int column) {
   return tile.base + row * Tile<kDim>::kRowBytes + ((column / 8 ^ (row & 7)) << 4) + column % 8 * 2;
 }
-__device__ inline void store16(uint32_t at, Bf16 x) { asm volatile("st.shared.b16 [%0], %1;" ::"r"(at), "h"(x.bits) : "memory"); }
-__device__ inline void store32(uint32_t at, uint32_t x) { asm volatile("st.shared.b32 [%0], %1;" ::"r"(at), "r"(x) : "memory"); }
 
 // T: of the new queries, keys and values.
 template <int kDim, class T>
 __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant__ DecodeAttentionBf16 a) {
   using S = Shared<kDim>;
   let_next_kernel_start();
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32, kv_head = blockIdx.x;
   const uint32_t base = shared_address(shared);
   auto* floats = reinterpret_cast<float*>(shared + S::kFloats);
@@ -80,7 +78,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   const int heads = static_cast<int>(a.shape.heads), kv_heads = static_cast<int>(a.shape.kv_heads), group = heads / kv_heads;
   const int dim = static_cast<int>(a.shape.head_dim);
 
-  for (int i = thread; i < kRows * kDim / 2; i += kThreads) store32(queries.base + i * 4, 0);
+  for (int i = thread; i < kRows * kDim / 2; i += kThreads) store_shared(queries.base + i * 4, 0u);
   if (thread < kRows) top[thread] = -INFINITY;
   __syncthreads();
   const SequenceRows s = a.shape.sequences[blockIdx.y];
@@ -109,7 +107,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   const int64_t row = s.q_start, angle = row * (a.rotary / 2);
   for (int i = thread; i < group * dim; i += kThreads) {
     const int r = i / dim, c = i - r * dim;
-    store16(place(queries, r, c), rotated(a, static_cast<const T*>(a.q) + (row * heads + kv_head * group + r) * dim, a.cos + angle, a.sin + angle, c));
+    store_shared(place(queries, r, c), rotated(a, static_cast<const T*>(a.q) + (row * heads + kv_head * group + r) * dim, a.cos + angle, a.sin + angle, c).bits);
   }
   if (thread < 2 * dim) {
     const bool is_key = thread < dim;
@@ -133,7 +131,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
     copies_wait<1>();
     __syncthreads();
     if (has_newest) {
-      if (thread < dim) store16(place(keys_in(newest_tile), newest % kKeys, thread), fresh[thread]);
+      if (thread < dim) store_shared(place(keys_in(newest_tile), newest % kKeys, thread), fresh[thread].bits);
       __syncthreads();
     }
     const int tile = warp / 2, half = warp % 2;
@@ -177,7 +175,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
         const float low = exp2_of(fmaf(x[n * 8], scale, -reference)), high = exp2_of(fmaf(x[n * 8 + 1], scale, -reference));
         part += low;
         part += high;
-        store32(place(weights_in(tile_of), row_of, n * 8 + quad * 2), pack_pair(low, high));
+        store_shared(place(weights_in(tile_of), row_of, n * 8 + quad * 2), pack_pair(low, high));
       }
       sums[(tile_of * kRows + row_of) * 4 + quad] = part;
       if (quad == 0) factors[tile_of * kRows + row_of] = exp2_of(top_before - reference);
@@ -185,7 +183,7 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
     copies_wait<1>();
     __syncthreads();
     if (has_newest) {
-      if (thread < dim) store16(place(values_in(newest_tile), newest % kKeys, thread), fresh[kDim + thread]);
+      if (thread < dim) store_shared(place(values_in(newest_tile), newest % kKeys, thread), fresh[kDim + thread].bits);
       __syncthreads();
     }
     // Third: sums and outputs, tile after tile.

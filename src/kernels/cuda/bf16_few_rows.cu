@@ -54,7 +54,7 @@ __device__ inline void copy_rows(uint32_t to, const Bf16* from, int row0, int ro
 template <int kRows>
 __global__ void __launch_bounds__(kThreadsPerBlock) few_rows_kernel(const __grid_constant__ FewRows p) {
   using R = Ring<kRows>;
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   const uint32_t base = shared_address(shared);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const int steps = (p.k + kDepth - 1) / kDepth;

@@ -24,7 +24,7 @@ __device__ inline Totals combine(const Totals& a, const Totals& b) {
 // memory once.
 template <bool kKept>
 __global__ void __launch_bounds__(kBlock) cross_entropy_kernel(CrossEntropyBf16 a, bool vector) {
-  extern __shared__ uint4 kept[];
+  auto* const kept = reinterpret_cast<uint4*>(dynamic_shared());
   const int64_t r = blockIdx.x, target = a.targets[r];
   Bf16* x = a.x + r * a.stride;
   float v[8];
@@ -102,10 +102,9 @@ void CudaDevice::cross_entropy_bf16(const CrossEntropyBf16& a) {
       cudaFuncSetAttribute(cross_entropy_kernel<true>, cudaFuncAttributeMaxDynamicSharedMemorySize, kMaxKeptBytes);
   cuda_check(ready, "cross_entropy_bf16");
   if (vector && a.gradient && row_bytes <= kMaxKeptBytes)
-    cross_entropy_kernel<true><<<rows, kBlock, row_bytes, stream_>>>(a, true);
+    launch(stream_, rows, kBlock, row_bytes, cross_entropy_kernel<true>, a, true);
   else
-    cross_entropy_kernel<false><<<rows, kBlock, 0, stream_>>>(a, vector);
-  cuda_check(cudaGetLastError(), "cross_entropy_bf16");
+    launch(stream_, rows, kBlock, 0, cross_entropy_kernel<false>, a, vector);
 }
 
 }  // namespace makar

@@ -106,8 +106,7 @@ void CudaDevice::norm_backward_bf16(const NormBackwardBf16& a) {
       constexpr int kParts = decltype(parts)::value;
       const int64_t chunks = (a.rows + kChunkRows - 1) / kChunkRows;
       const CudaScratch<float> sums(memory_, kSums * chunks * n);
-      norm_backward_kernel<kParts><<<static_cast<unsigned>(chunks), 32 * kRowLanes, 0, stream_>>>(a, sums.data());
-      cuda_check(cudaGetLastError(), "norm_backward_bf16");
+      launch(stream_, static_cast<unsigned>(chunks), 32 * kRowLanes, 0, norm_backward_kernel<kParts>, a, sums.data());
       const ColumnTarget all[kSums] = {to[0], to[1], {a.rounded_sums, false}};
       add_chunks(stream_, sums.data(), chunks, n, all);
     });

@@ -83,8 +83,7 @@ void CudaDevice::product_bf16(const ProductBf16& p) {
     if (library && cublas_ && cublas_->product(one, chunk, chunks)) return;
     const dim3 grid(static_cast<unsigned>((one.n + kTile - 1) / kTile), static_cast<unsigned>((one.m + kTile - 1) / kTile),
                     static_cast<unsigned>(chunks));
-    product_kernel<<<grid, 128, 0, stream_>>>(one, chunk > 0 ? chunk : std::max<int64_t>(one.k, 1));
-    cuda_check(cudaGetLastError(), "product_bf16");
+    launch(stream_, grid, 128, 0, product_kernel, one, chunk > 0 ? chunk : std::max<int64_t>(one.k, 1));
   };
   const int64_t chunk = chunk_of(p), full_chunks = chunk > 0 ? p.k / chunk : 0, tail = chunk > 0 ? p.k % chunk : 0;
   const int64_t count = full_chunks + (tail > 0);

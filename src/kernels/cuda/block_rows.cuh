@@ -85,8 +85,7 @@ template <class F>
 void each_row_of(cudaStream_t stream, int64_t rows, int64_t columns, F body) {
   if (columns < kWideRow) return each_row(stream, rows, body);
   if (rows <= 0) return;
-  block_rows_kernel<<<blocks_for(rows, 1), kRowThreads, 0, stream>>>(rows, body);
-  cuda_check(cudaGetLastError(), "kernel launch");
+  launch(stream, blocks_for(rows, 1), kRowThreads, 0, block_rows_kernel<F>, rows, body);
 }
 
 // store(sum of n values) in double precision and in their order, on one thread; all threads of the block
@@ -107,8 +106,7 @@ __global__ void add_in_order_kernel(const T* values, int64_t n, F store) {
 }
 template <class T, class F>
 void add_in_order(cudaStream_t stream, const T* values, int64_t n, F store) {
-  add_in_order_kernel<<<1, 1024, 0, stream>>>(values, n, store);
-  cuda_check(cudaGetLastError(), "kernel launch");
+  launch(stream, 1, 1024, 0, add_in_order_kernel<T, F>, values, n, store);
 }
 
 }  // namespace makar::kernels::cuda

@@ -62,9 +62,7 @@ template <int kSums>
 void add_chunks(cudaStream_t stream, const float* parts, int64_t chunks, int64_t cols, const ColumnTarget (&to)[kSums]) {
   ColumnTargets<kSums> targets;
   std::copy_n(to, kSums, targets.of);
-  add_chunks_kernel<kSums>
-      <<<dim3(static_cast<unsigned>((cols + 31) / 32), kSums), dim3(32, kGroups), 0, stream>>>(parts, chunks, cols, targets);
-  cuda_check(cudaGetLastError(), "column sums");
+  launch(stream, dim3(static_cast<unsigned>((cols + 31) / 32), kSums), dim3(32, kGroups), 0, add_chunks_kernel<kSums>, parts, chunks, cols, targets);
 }
 // term(row, column, left, sums) adds the terms of eight columns.
 template <int kSums, class F>
@@ -73,7 +71,7 @@ void column_totals(cudaStream_t stream, Memory& memory, int64_t rows, int64_t co
   const int64_t chunks = std::max<int64_t>(1, (rows + kChunkRows - 1) / kChunkRows);
   const CudaScratch<float> parts(memory, kSums * chunks * cols);
   const dim3 grid(static_cast<unsigned>((cols + kColumns - 1) / kColumns), static_cast<unsigned>(chunks));
-  chunk_sums_kernel<kSums><<<grid, 32 * kRowLanes, 0, stream>>>(rows, cols, term, parts.data());
+  launch(stream, grid, 32 * kRowLanes, 0, chunk_sums_kernel<kSums, F>, rows, cols, term, parts.data());
   add_chunks(stream, parts.data(), chunks, cols, to);
 }
 

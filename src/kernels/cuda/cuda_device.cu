@@ -148,7 +148,7 @@ int64_t CudaMemory::capacity() const {
   return static_cast<int64_t>(total);
 }
 
-CudaDevice::CudaDevice(cudaStream_t stream) : stream_(stream), memory_(stream) {}
+CudaDevice::CudaDevice(cudaStream_t stream) : owned_(stream), stream_(stream), memory_(stream) {}
 CudaDevice::~CudaDevice() { cudaStreamSynchronize(stream_); }
 
 void CudaDevice::finish() { cuda_check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize"); }

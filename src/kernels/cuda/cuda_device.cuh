@@ -59,8 +59,10 @@ class CudaMemory : public Memory {
 
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(cudaStream_t stream);
+  explicit CudaDevice(cudaStream_t stream);  // takes the stream
   ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
 
   std::string name() const override { return "cuda"; }
   Memory& memory() override { return memory_; }
@@ -78,6 +80,10 @@ class CudaDevice : public Device {
 #undef MAKAR_KERNEL
 
  private:
+  struct DestroyStream {
+    void operator()(cudaStream_t stream) const { cudaStreamDestroy(stream); }
+  };
+  const std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream> owned_;  // destroyed after what uses it
   cudaStream_t stream_;
   CudaMemory memory_;
   std::unique_ptr<Cublas> cublas_;  // opened by the first product that can use it

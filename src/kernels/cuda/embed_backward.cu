@@ -51,8 +51,7 @@ void CudaDevice::embed_backward(const EmbedBackward& a) {
   const CudaScratch<std::byte> work(memory_, static_cast<int64_t>(bytes));
   cuda_check(cub::DeviceRadixSort::SortPairs(work.data(), bytes, a.ids, sorted.data(), in_order, rows, count, 0, bits, stream_),
              "embed_backward");
-  add_rows_kernel<<<static_cast<unsigned>(a.count), kBlock, 0, stream_>>>(a, sorted.data(), rows);
-  cuda_check(cudaGetLastError(), "embed_backward");
+  cuda::launch(stream_, static_cast<unsigned>(a.count), kBlock, 0, add_rows_kernel, a, sorted.data(), rows);
 }
 
 }  // namespace makar

@@ -104,13 +104,13 @@ __global__ void gemm_kernel(int64_t m, int64_t n, int64_t k, Operand a, Operand 
 
 // Launches with this tile if it gives a block to each multiprocessor, else with a smaller one.
 template <int each>
-void launch(cudaStream_t stream, const Gemm& a, unsigned count = 1, const Steps& steps = {}) {
+void run_gemm(cudaStream_t stream, const Gemm& a, unsigned count = 1, const Steps& steps = {}) {
   constexpr int rows = Tile<each>::rows;
   const dim3 grid(static_cast<unsigned>((a.n + rows - 1) / rows),
                   static_cast<unsigned>((a.m + rows - 1) / rows), count);
   if constexpr (each > 1)
-    if (grid.x * grid.y * count < cuda::kMultiprocessors) return launch<each / 2>(stream, a, count, steps);
-  gemm_kernel<each><<<grid, kThreadsPerBlock, 0, stream>>>(a.m, a.n, a.k, a.a, a.b, a.out, steps);
+    if (grid.x * grid.y * count < cuda::kMultiprocessors) return run_gemm<each / 2>(stream, a, count, steps);
+  cuda::launch(stream, grid, kThreadsPerBlock, 0, gemm_kernel<each>, a.m, a.n, a.k, a.a, a.b, a.out, steps);
 }
 
 template <class T>
@@ -124,8 +124,7 @@ void copy_strided(cudaStream_t stream, const T* from, int64_t row_stride, int64_
 
 void CudaDevice::gemm(const Gemm& a) {
   if (a.m <= 0 || a.n <= 0) return;
-  launch<4>(stream_, a);
-  cuda_check(cudaGetLastError(), "gemm");
+  run_gemm<4>(stream_, a);
 }
 
 void CudaDevice::gemm_batch(const GemmBatch& a) {
@@ -136,9 +135,8 @@ void CudaDevice::gemm_batch(const GemmBatch& a) {
     part.a.data = static_cast<const float*>(part.a.data) + i * a.a_step;
     part.b.data = static_cast<const float*>(part.b.data) + i * a.b_step;
     part.out.c += i * a.c_step;
-    launch<4>(stream_, part, static_cast<unsigned>(std::min(kMaxCount, a.count - i)), {a.a_step, a.b_step, a.c_step});
+    run_gemm<4>(stream_, part, static_cast<unsigned>(std::min(kMaxCount, a.count - i)), {a.a_step, a.b_step, a.c_step});
   }
-  cuda_check(cudaGetLastError(), "gemm_batch");
 }
 
 std::shared_ptr<const PackedWeight> CudaDevice::pack(const Operand& b, int64_t n, int64_t k) {

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/failure.h"
 #include "kernels/cpu/isa/math.h"
+#include "kernels/cuda/instructions.cuh"
 
 namespace makar {
 
@@ -29,26 +30,28 @@ inline int blocks_for(int64_t items, int64_t per_block) {
   return static_cast<int>(std::clamp<int64_t>((items + per_block - 1) / per_block, 1, kMaxBlocks));
 }
 
-// --- programmatic dependent launch ---
-// A kernel launched with launch_early() may start when all blocks of the previous kernel have called
+template <class... Parameters, class... Arguments>
+void launch_with(cudaLaunchConfig_t config, cudaStream_t stream, dim3 grid, dim3 threads, size_t shared, void (*kernel)(Parameters...),
+                 const Arguments&... arguments) {
+  config.gridDim = grid, config.blockDim = threads, config.dynamicSmemBytes = shared, config.stream = stream;
+  cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), "kernel launch");
+}
+template <class... Parameters, class... Arguments>
+void launch(cudaStream_t stream, dim3 grid, dim3 threads, size_t shared, void (*kernel)(Parameters...), const Arguments&... arguments) {
+  launch_with({}, stream, grid, threads, shared, kernel, arguments...);
+}
+// Programmatic dependent launch: a kernel launched with launch_early() may start when all blocks of the previous kernel have called
 // let_next_kernel_start() or ended. It must call wait_for_previous_kernel() before it writes anything, and before
 // it reads what that kernel writes, or any kernel back to the last one that was launched plainly, that one included.
-__device__ inline void let_next_kernel_start() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-__device__ inline void wait_for_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-
-// Brings a line to the L2 cache, where kernels that still run may change it: for what is read after the wait.
-__device__ inline void fetch_to_cache(const void* p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
-
 template <class... Parameters, class... Arguments>
-void launch_early(cudaStream_t stream, dim3 grid, unsigned threads, size_t shared, void (*kernel)(Parameters...),
+void launch_early(cudaStream_t stream, dim3 grid, dim3 threads, size_t shared, void (*kernel)(Parameters...),
                   const Arguments&... arguments) {
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid, config.blockDim = dim3(threads), config.dynamicSmemBytes = shared, config.stream = stream;
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
   config.attrs = &early, config.numAttrs = 1;
-  cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), "kernel launch");
+  launch_with(config, stream, grid, threads, shared, kernel, arguments...);
 }
 
 template <class F>
@@ -61,8 +64,7 @@ __global__ void each_kernel(int64_t n, F body) {
 template <class F>
 void each(cudaStream_t stream, int64_t n, F body) {
   if (n <= 0) return;
-  each_kernel<<<blocks_for(n, kThreads), kThreads, 0, stream>>>(n, body);
-  cuda_check(cudaGetLastError(), "kernel launch");
+  launch(stream, blocks_for(n, kThreads), kThreads, 0, each_kernel<F>, n, body);
 }
 
 // A list of arguments that fits into a kernel's parameters.
@@ -90,8 +92,7 @@ __global__ void once_kernel(F body) {
 // Runs body() on one thread: for sums with a sequential order.
 template <class F>
 void once(cudaStream_t stream, F body) {
-  once_kernel<<<1, 1, 0, stream>>>(body);
-  cuda_check(cudaGetLastError(), "kernel launch");
+  launch(stream, 1, 1, 0, once_kernel<F>, body);
 }
 
 // The 16 threads of a row; each is the lane of the same number in math.h.
@@ -156,8 +157,7 @@ __global__ void rows_kernel(int64_t rows, F body) {
 template <class F>
 void each_row(cudaStream_t stream, int64_t rows, F body) {
   if (rows <= 0) return;
-  rows_kernel<<<blocks_for(rows, kRowsPerBlock), kRowsPerBlock * kLanes, 0, stream>>>(rows, body);
-  cuda_check(cudaGetLastError(), "kernel launch");
+  launch(stream, blocks_for(rows, kRowsPerBlock), kRowsPerBlock * kLanes, 0, rows_kernel<F>, rows, body);
 }
 
 }  // namespace kernels::cuda

@@ -108,8 +108,7 @@ void CudaDevice::kl_target(const KlTarget& a) {
   const int64_t chunks = (a.n + kSumChunk - 1) / kSumChunk;
   const CudaScratch<double> scratch(memory_, chunks);
   double* parts = scratch.data();
-  if (chunks > 0) entropy_of_chunks<<<static_cast<unsigned>(chunks), kKlLanes, 0, stream_>>>(a, parts);
-  cuda_check(cudaGetLastError(), "kl_target");
+  if (chunks > 0) cuda::launch(stream_, static_cast<unsigned>(chunks), kKlLanes, 0, entropy_of_chunks, a, parts);
   add_in_order(stream_, parts, chunks,
                [=] __device__(double entropy) { a.y[0] = static_cast<float>(entropy) / a.rows; });
 }

@@ -89,8 +89,7 @@ void CudaDevice::adamw(const AdamWList& all) {
     AdamBlocks blocks{part, {}};
     for (unsigned t = 0; t < count; ++t)
       blocks.first[t + 1] = blocks.first[t] + static_cast<unsigned>((part.items[t].n + kAdamBlock - 1) / kAdamBlock);
-    adamw_kernel<<<blocks.first[count], cuda::kThreads, 0, stream_>>>(blocks);
-    cuda_check(cudaGetLastError(), "adamw");
+    cuda::launch(stream_, blocks.first[count], cuda::kThreads, 0, adamw_kernel, blocks);
   });
 }
 
@@ -113,8 +112,7 @@ __global__ void sum_of_squares_kernel(const float* all, int64_t n, F then) {
 }
 template <class F>
 void with_sum_of_squares(cudaStream_t stream, const float* x, int64_t n, F then, int64_t count = 1) {
-  sum_of_squares_kernel<<<static_cast<unsigned>(count), kSquareLanes, 0, stream>>>(x, n, then);
-  cuda_check(cudaGetLastError(), "kernel launch");
+  cuda::launch(stream, static_cast<unsigned>(count), kSquareLanes, 0, sum_of_squares_kernel<F>, x, n, then);
 }
 __device__ float lerp_to(float from, double to, double weight) { return static_cast<float>(from + weight * (to - from)); }
 

@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kFewThreads) quant_few_kernel(const __grid_con
   using F = FormOf<kForm>;
   constexpr int kBytes = activation_bytes(F::kParts, F::F.mins);
   let_next_kernel_start();
-  extern __shared__ float few_shared[];
+  auto* const few_shared = reinterpret_cast<float*>(dynamic_shared());
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, pairs = p.ending == QuantEnding::kGated ? 2 : 1;
   int tile = static_cast<int>(blockIdx.x), first = 0;
   if (pairs == 1)

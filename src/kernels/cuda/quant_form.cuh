@@ -217,14 +217,9 @@ template <int kForm>
 __device__ inline void part_sums(const BlockValues<kForm>& w, const uint4& a, int p, int (&d)[4]) {
   const auto word = [&](int i) { return i == 0 ? a.x : i == 1 ? a.y : i == 2 ? a.z : a.w; };
   if constexpr (FormOf<kForm>::kParts == 2)
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %10, %10, %10};"
-        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-        : "r"(w.word(0, 2 * p)), "r"(w.word(1, 2 * p)), "r"(w.word(0, 2 * p + 1)), "r"(w.word(1, 2 * p + 1)), "r"(word(2 * p)),
-          "r"(word(2 * p + 1)), "r"(kSeed));
+    mma_int8(d, w.word(0, 2 * p), w.word(1, 2 * p), w.word(0, 2 * p + 1), w.word(1, 2 * p + 1), word(2 * p), word(2 * p + 1), kSeed);
   else
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
-        : "=r"(d[0]), "=r"(d[1]), "=r"(d[2]), "=r"(d[3])
-        : "r"(w.word(0, p)), "r"(w.word(1, p)), "r"(word(p)), "r"(kSeed));
+    mma_int8(d, w.word(0, p), w.word(1, p), word(p), kSeed);
 }
 
 // The sums of a block in f32, before the activations' scales: t of isa/quant.cpp, for the rows of a lane (d[0], d[1]: the first

@@ -141,21 +141,17 @@ unsigned grid_of(int64_t threads) { return static_cast<unsigned>((threads + kPac
 void kernels::cuda::pack_blocks(cudaStream_t stream, DType type, const std::byte* x, int64_t n, int64_t k, std::byte* to) {
   const CudaForm& f = kCudaForms[cuda_form_of(type)];
   const int64_t threads = (n + kQuantTileRows - 1) / kQuantTileRows * kQuantTileRows * groups_of(k);
-  pack_kernel<<<grid_of(threads), kPackThreads, 0, stream>>>(describe(type), f, x, n, k, to);
-  cuda_check(cudaGetLastError(), "packing block types");
+  launch(stream, grid_of(threads), kPackThreads, 0, pack_kernel, describe(type), f, x, n, k, to);
 }
 void kernels::cuda::decode_block_rows(cudaStream_t stream, DType type, const std::byte* x, float* y, int64_t count) {
   const int64_t blocks = count / layout_of(type).elements;
   if (blocks <= 0) return;
-  decode_kernel<<<grid_of(blocks), kPackThreads, 0, stream>>>(describe(type), x, y, blocks);
-  cuda_check(cudaGetLastError(), "decoding block types");
+  launch(stream, grid_of(blocks), kPackThreads, 0, decode_kernel, describe(type), x, y, blocks);
 }
 void kernels::cuda::embed_blocks(cudaStream_t stream, const Embed& a) {
   const int64_t per_row = a.width / layout_of(a.type).elements, blocks = a.count * per_row;
   if (blocks <= 0) return;
-  embed_kernel<<<grid_of(blocks), kPackThreads, 0, stream>>>(describe(a.type), static_cast<const std::byte*>(a.table), a.ids, a.y, blocks,
-                                                             per_row);
-  cuda_check(cudaGetLastError(), "decoding block types");
+  launch(stream, grid_of(blocks), kPackThreads, 0, embed_kernel, describe(a.type), static_cast<const std::byte*>(a.table), a.ids, a.y, blocks, per_row);
 }
 
 }  // namespace makar

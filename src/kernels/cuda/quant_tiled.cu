@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(S::kThreads) quant_tiled_kernel(const __grid_c
   using F = FormOf<kForm>;
   using Ring = Stage<kForm, S>;
   let_next_kernel_start();
-  extern __shared__ __align__(128) std::byte tiled_shared[];
+  std::byte* const tiled_shared = dynamic_shared();
   const uint32_t base = shared_address(tiled_shared);
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, wm = warp % S::kWarpsM, wn = warp / S::kWarpsM;
   int place = static_cast<int>(blockIdx.y), product = 0;

@@ -141,8 +141,7 @@ void CudaDevice::sum_squares(const SumSquaresList& all) {
   cuda::in_parts(all.items, all.count, [&](const auto& part, unsigned count, int64_t largest) {
     const auto blocks = static_cast<unsigned>(
         cuda::blocks_for((largest + kSquaresChunk - 1) / kSquaresChunk, cuda::kRowsPerBlock));
-    sum_squares_kernel<<<dim3(blocks, count), cuda::kRowsPerBlock * kLanes, 0, stream_>>>(part);
-    cuda_check(cudaGetLastError(), "sum_squares");
+    cuda::launch(stream_, dim3(blocks, count), cuda::kRowsPerBlock * kLanes, 0, sum_squares_kernel, part);
   });
 }
 

@@ -1,8 +1,8 @@
 // Products of up to 64 rows with packed bf16 weights, at the speed of reading the weights: arguments and what the kernels
 // share. Sums run along k in steps of 16 from zero, as in bf16_product.cu, so the bits do not depend on the number of rows.
 #pragma once
+#include "kernels/cuda/bf16.cuh"
 #include "kernels/cuda/bf16_activations.cuh"
-#include "kernels/cuda/copy_barrier.cuh"
 #include "kernels/cuda/cuda_weight.cuh"
 
 namespace makar::kernels::cuda {
@@ -111,9 +111,7 @@ __device__ inline void norm_row(const Streamed& p, const float* x, uint32_t to, 
     load8(p.norm_w + c, 8, true, w);
 #pragma unroll
     for (int j = 0; j < 8; ++j) v[j] = v[j] * rstd * (w[j] + p.offset);
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to + c * 2), "r"(pack_pair(v[0], v[1])),
-                 "r"(pack_pair(v[2], v[3])), "r"(pack_pair(v[4], v[5])), "r"(pack_pair(v[6], v[7]))
-                 : "memory");
+    store_shared(to + c * 2, pack_eight(v));
   }
 }
 

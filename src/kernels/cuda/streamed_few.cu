@@ -76,9 +76,7 @@ __device__ inline void norm_short_row(const Streamed& p, const float* x, uint32_
     if (i * 256 >= p.k) continue;
 #pragma unroll
     for (int j = 0; j < 8; ++j) v[i][j] = v[i][j] * rstd * (w[i][j] + p.offset);
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to + (i * 256 + lane * 8) * 2), "r"(pack_pair(v[i][0], v[i][1])),
-                 "r"(pack_pair(v[i][2], v[i][3])), "r"(pack_pair(v[i][4], v[i][5])), "r"(pack_pair(v[i][6], v[i][7]))
-                 : "memory");
+    store_shared(to + (i * 256 + lane * 8) * 2, pack_eight(v[i]));
   }
 }
 constexpr int kShortParts = 8;
@@ -125,7 +123,7 @@ template <Ending kEnding, bool kNorm>
 __global__ void __launch_bounds__(kThreads, 1) few_kernel(const __grid_constant__ Streamed p, const __grid_constant__ Ring r) {
   constexpr bool kPair = kEnding == Ending::kGated;
   let_next_kernel_start();
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   // By shuffles, so that the compiler keeps them in registers.
   const int lane = __shfl_sync(0xFFFFFFFFu, static_cast<int>(threadIdx.x % 32), static_cast<int>(threadIdx.x % 32));
   const int warp = __shfl_sync(0xFFFFFFFFu, static_cast<int>(threadIdx.x / 32), 0), pitch = p.k * 2 + 16;
@@ -149,7 +147,7 @@ __global__ void __launch_bounds__(kThreads, 1) few_kernel(const __grid_constant_
       const float* x = p.x + static_cast<int64_t>(row) * p.k;
       p.k <= kShortParts * 256 ? norm_short_row<kShortParts>(p, x, a + row * pitch, lane) : norm_row(p, x, a + row * pitch, lane);
     }
-    asm volatile("bar.sync 1, 128;" ::: "memory");  // of the warps that compute
+    sync_threads<1, 32 * kWarps>();  // of the warps that compute
   } else {
     wait_for_previous_kernel();  // before anything is written
   }

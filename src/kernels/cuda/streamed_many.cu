@@ -1,6 +1,5 @@
 // Products of up to 64 rows with many weight rows per block: wgmma, whose 64 rows are those of A.
 #include "kernels/cuda/streamed_ring.cuh"
-#include "kernels/cuda/wgmma.cuh"
 
 namespace makar::kernels::cuda {
 namespace {
@@ -13,7 +12,7 @@ __global__ void __launch_bounds__(kThreads, 1) many_kernel(const __grid_constant
   constexpr bool kPair = kEnding == Ending::kGated;
   using Ring = StreamRing<kWeights, kPair, kBoxes>;
   let_next_kernel_start();
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   const Ring ring(shared_address(shared), plan);
   if (threadIdx.x == 0) ring.init(plan, 1);
   __syncthreads();

@@ -29,7 +29,7 @@ __global__ void __launch_bounds__(32 * (kGroups * kParts + 1), 1)
     mid_kernel(const __grid_constant__ Streamed p, const __grid_constant__ StreamPlan plan) {
   using Ring = StreamRing<16 * kGroups, false, kBoxes>;
   let_next_kernel_start();
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   const Ring ring(shared_address(shared), plan);
   if (threadIdx.x == 0) ring.init(plan, kGroups * kParts);
   __syncthreads();

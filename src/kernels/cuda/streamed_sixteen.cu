@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(Config<kPair, kGroups, kBlocks, kParts>::kThre
     sixteen_kernel(const __grid_constant__ Streamed p, int stages) {
   using C = Config<kPair, kGroups, kBlocks, kParts>;
   let_next_kernel_start();
-  extern __shared__ __align__(128) std::byte shared[];
+  std::byte* const shared = dynamic_shared();
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
   const uint32_t base = shared_address(shared), ring = base + kBarrierBytes;
   const auto full = [&](int slot) { return base + slot * 8; };

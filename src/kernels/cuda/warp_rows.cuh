@@ -18,8 +18,7 @@ __global__ void warp_rows_kernel(int64_t rows, F body) {
 template <class F>
 void each_warp_row(cudaStream_t stream, int64_t rows, F body) {
   if (rows <= 0) return;
-  warp_rows_kernel<<<static_cast<unsigned>((rows + kWarps - 1) / kWarps), 32 * kWarps, 0, stream>>>(rows, body);
-  cuda_check(cudaGetLastError(), "kernel launch");
+  launch(stream, static_cast<unsigned>((rows + kWarps - 1) / kWarps), 32 * kWarps, 0, warp_rows_kernel<F>, rows, body);
 }
 
 // Calls body(column, left) for the groups of eight columns of a lane.
