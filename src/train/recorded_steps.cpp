@@ -21,8 +21,7 @@ std::vector<int64_t> shape_of(const Loop& loop, const std::vector<MicroBatch>& b
     return {};
   std::vector<int64_t> shape;
   for (const auto& p : model.parameters().all()) {
-    shape.push_back(p->value.defined() ? static_cast<int64_t>(reinterpret_cast<uintptr_t>(p->value.address()))
-                                       : 0);
+    shape.push_back(p->value.defined() ? static_cast<int64_t>(p->value.id()) : 0);
     shape.push_back(p->trainable);
   }
   // Forward passes on the host check the ids; recorded work does not.
@@ -59,10 +58,11 @@ struct RecordedSteps::Work {
     for (const MicroBatch& b : batches)
       for (const std::vector<int64_t>* values : {&b.language->inputs.source.tokens, &b.language->targets})
         ids.push_back({*values, ctx.upload(*values)});
-    recorded = loop.device.record([this, &loop, first] {
-      losses = std::move(backward_step(loop, batches, first, ids)).value();
+    const Loop* const all = &loop;
+    recorded = loop.device.record([this, all, first] {
+      losses = std::move(backward_step(*all, batches, first, ids)).value();
       gradients.clear();
-      loop.models.each_parameter(
+      all->models.each_parameter(
           [this](const std::string&, const Parameter& p) { gradients.push_back(p.grad); });
       for (const UploadedIndices& u : ids) check(u.used, "a recorded step reads its tokens on the device");
     });
@@ -87,11 +87,12 @@ void RecordedSteps::release() { work_.reset(); }
 Result<StepLosses> RecordedSteps::backward(const Loop& loop, const std::vector<MicroBatch>& batches,
                                            uint64_t first) {
   if (std::vector<int64_t> shape = shape_of(loop, batches); shape != shape_) {
+    if (work_) wait_ = std::min<int64_t>(2 * wait_, 16);
     release();
     shape_ = std::move(shape), seen_ = 0;
   }
   ++seen_;
-  if (!work_ && !shape_.empty() && seen_ > 2 && !failed_) try {
+  if (!work_ && !shape_.empty() && seen_ > wait_ && !failed_) try {
       work_ = std::make_unique<Work>(loop, batches, first);
     } catch (const std::exception& e) {  // also if the memory does not suffice
       failed_ = true;

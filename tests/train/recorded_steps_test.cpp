@@ -140,10 +140,11 @@ TEST_P(RecordedStepsTest, AStepIsAllOfItsMicroBatches) {
   EXPECT_EQ(compare(), (std::vector<bool>{false, false, true, true, true, true, true, true}));
 }
 
+// A recording that another shape ended lets the next one wait for four steps instead of two.
 TEST_P(RecordedStepsTest, OtherShapesAreNotRecorded) {
   settings_.gradient_checkpointing = true;
-  is_short_ = [](uint64_t i) { return i == 3; };
-  EXPECT_EQ(compare(), (std::vector<bool>{false, false, true, false, false, false, true, true}));
+  is_short_ = [](uint64_t i) { return i >= 3; };
+  EXPECT_EQ(compare(), (std::vector<bool>{false, false, true, false, false, false, false, true}));
 }
 
 TEST_P(RecordedStepsTest, ValidationFreesTheRecordingAndAResumedRunRecordsAgain) {
