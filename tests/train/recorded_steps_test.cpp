@@ -78,7 +78,7 @@ class RecordedStepsTest : public testing::TestWithParam<Case> {
   }
 
   // `stop`: the run is interrupted after this step and resumed.
-  Trained train(bool record, int64_t stop = 0) {
+  Trained train(std::optional<bool> record, int64_t stop = 0) {
     Trained out;
     settings_.output_dir = folder_ / fmt::format("run-{}", folder_number_++);
     for (int part = 0; part < (stop > 0 ? 2 : 1); ++part) {
@@ -138,6 +138,10 @@ TEST_P(RecordedStepsTest, AStepIsAllOfItsMicroBatches) {
   settings_.gradient_accumulation_steps = 3;
   is_short_ = [](uint64_t i) { return i % 3 == 1; };
   EXPECT_EQ(compare(), (std::vector<bool>{false, false, true, true, true, true, true, true}));
+}
+
+TEST_P(RecordedStepsTest, TheDeviceDecidesWhetherStepsAreRecorded) {
+  EXPECT_EQ(train({}).recorded.back(), device_->records_work());
 }
 
 // A recording that another shape ended lets the next one wait for four steps instead of two.
