@@ -145,8 +145,9 @@ class Device {
   // Whether running recorded work again costs less than calling its kernels again.
   virtual bool records_work() const { return false; }
   // Records the kernels that `work` calls, without running them. `work` must not copy to the host or wait;
-  // what it copies to the device is constant, and the memory that it allocates belongs to the recording. The
-  // addresses it uses must stay valid. By default, running the recording calls `work`.
+  // each run copies the same bytes to the device, and the memory that it allocates belongs to the recording
+  // (tensors in it may outlive the recording). The addresses it uses must stay valid. By default, running the
+  // recording calls `work`.
   virtual std::unique_ptr<RecordedWork> record(std::function<void()> work);
   // Starts to copy `bytes` bytes to the host.
   virtual std::unique_ptr<PendingCopy> copy_later(const std::byte* from, size_t bytes);

@@ -14,6 +14,13 @@ struct LinearObserver {
   virtual void observe(const Tensor& w, const Tensor& x) = 0;
 };
 
+// An index array that is already on the device.
+struct UploadedIndices {
+  std::span<const int64_t> values;
+  Tensor on_device;
+  bool used = false;
+};
+
 // Recorded gradients hold a copy of the context, which may be destroyed before the backward pass. The device
 // and the parameters must outlive the tape.
 struct Context {
@@ -30,6 +37,8 @@ struct Context {
   // sums in f32; parameters, their gradients, the residual stream and losses stay f32. Ops without a bf16
   // kernel take and return f32 values (ops/bf16.h).
   DType activations = DType::kF32;
+  // upload() returns these tensors for the arrays they belong to, by address. Must outlive the tape.
+  std::span<UploadedIndices> uploaded = {};
 
   bool needs(const Key& t) const { return tape && tape->needs(t); }
   template <class... T>
@@ -45,6 +54,11 @@ struct Context {
     return Tensor::zeros(shape, type, device.memory());
   }
   Tensor upload(std::span<const int64_t> values) const {
+    for (UploadedIndices& u : uploaded)
+      if (u.values.data() == values.data() && u.values.size() == values.size()) {
+        u.used = true;
+        return u.on_device;
+      }
     return Tensor::from({static_cast<int64_t>(values.size())}, values).to(device.memory());
   }
 

@@ -35,6 +35,7 @@ class CausalTask : public Task {
   uint64_t validation_batches() const override;
   Result<MicroBatch> validation_batch(uint64_t index) override;
   Result<std::string> sample(Device& device, int64_t step) override;
+  bool trains_next_tokens() const override { return true; }
 
  private:
   Model& model_;

@@ -143,7 +143,8 @@ class Trainer {
 
   // Computes the gradients of a step and applies the update.
   Result<StepInfo> step() {
-    MAKAR_TRY(StepInfo info, step_gradients(loop_, static_cast<uint64_t>(state_.step + state_.skipped)));
+    MAKAR_TRY(StepInfo info,
+              step_gradients(loop_, static_cast<uint64_t>(state_.step + state_.skipped), &recorded_));
     info.lr = schedule_.at(state_.step);
     if (info.applied) {
       optimizers_.step(loop_.device, info.lr, clip_factor(info.norm, settings_.max_grad_norm));
@@ -226,6 +227,7 @@ class Trainer {
 
   Status evaluate(bool watch) {
     if (loop_.task.validation_batches() == 0) return Done{};
+    recorded_.release();
     const RoundedWeights rounded(loop_.models, loop_.round);
     MAKAR_TRY(result_.validation, validate(loop_.task, loop_.device, activations_of(settings_)));
     last_validation_ = state_.step;
@@ -250,6 +252,7 @@ class Trainer {
   }
 
   Status show_sample() {
+    recorded_.release();
     const RoundedWeights rounded(loop_.models, loop_.round);
     MAKAR_TRY(const std::string text, loop_.task.sample(loop_.device, state_.step));
     if (text.empty()) return Done{};
@@ -290,6 +293,7 @@ class Trainer {
   RunState state_;
   Averages averages_;
   std::vector<std::pair<Parameter*, Tensor>> zeros_;  // with masks: 0 where the weight stays 0, else 1
+  RecordedSteps recorded_;
   BackgroundSave saving_;
   LoopResult result_;
   int bad_in_a_row_ = 0, rollbacks_ = 0;

@@ -3,9 +3,11 @@
 #pragma once
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "train/checkpoint.h"
+#include "train/recorded_steps.h"
 #include "train/rounded_weights.h"
 #include "train/settings.h"
 #include "train/task.h"
@@ -22,7 +24,8 @@ struct StepInfo {
   double eta = 0;    // seconds
   bool applied = true;
   bool tokens_are_targets = true;
-  Metrics metrics;  // of the task: Task::step_metrics()
+  bool recorded = false;  // forward and backward were recorded before, or in this step
+  Metrics metrics;        // of the task: Task::step_metrics()
 };
 
 struct LoopEvents {
@@ -54,6 +57,8 @@ struct Loop {
   Json identity;  // hashes of data, tokenizer and model; a run resumes only with the same settings and
                   // identity
   RoundWeight round = nullptr;  // quantization-aware training
+  // Whether steps are recorded; unset: where that is faster (Device::records_work).
+  std::optional<bool> record = std::nullopt;
 };
 
 // Trains to the end or until stopped; resumes from the newest checkpoint in settings.output_dir if there is
@@ -62,8 +67,16 @@ struct Loop {
 Result<LoopResult> run_loop(const Loop& loop);
 
 // Prepares the data of `step` and runs forward and backward for its micro-batches; leaves the
-// gradients in the parameters.
-Result<StepInfo> step_gradients(const Loop& loop, uint64_t step);
+// gradients in the parameters. `recorded`: of the steps before; null: the step is not recorded.
+Result<StepInfo> step_gradients(const Loop& loop, uint64_t step, RecordedSteps* recorded = nullptr);
+
+// Forward and backward of the micro-batches of a step, of which the first has the index `first`.
+struct StepLosses {
+  std::vector<Tensor> losses;  // by micro-batch, on the device; undefined without targets
+  bool random = false;         // whether random numbers were drawn on the device
+};
+Result<StepLosses> backward_step(const Loop& loop, std::span<const MicroBatch> batches, uint64_t first,
+                                 std::span<UploadedIndices> uploaded = {});
 
 // The mean validation loss and the task's own metrics.
 Result<Metrics> validate(Task& task, Device& device, DType activations = DType::kF32);

@@ -50,14 +50,40 @@ Result<Metrics> validate(Task& task, Device& device, DType activations) {
   return out;
 }
 
-Result<StepInfo> step_gradients(const Loop& loop, uint64_t step) {
+Result<StepLosses> backward_step(const Loop& loop, std::span<const MicroBatch> batches, uint64_t first,
+                                 std::span<UploadedIndices> uploaded) {
   const LoopSettings& s = loop.settings;
+  double weight = 0;
+  for (const MicroBatch& b : batches) weight += b.weight;
+  loop.models.clear_gradients();
+  const RoundedWeights rounded(loop.models, loop.round);
+  StepLosses out;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    out.losses.emplace_back();
+    if (batches[i].weight == 0) continue;
+    Tape tape(loop.device);
+    loop.models.watch(tape);
+    Context ctx{loop.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), first + i};
+    ctx.activations = activations_of(s);
+    ctx.uploaded = uploaded;
+    ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
+    MAKAR_TRY(Tensor loss, batches[i].loss(f));
+    out.losses.back() = loss;
+    if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(batches[i].weight / weight));
+    tape.backward(loss);
+    loop.models.collect(tape);
+    out.random |= ctx.stream > 0;
+  }
+  return out;
+}
+
+Result<StepInfo> step_gradients(const Loop& loop, uint64_t step, RecordedSteps* recorded) {
   const auto start = std::chrono::steady_clock::now();
   MAKAR_RETURN_IF_ERROR(loop.task.prepare_step(step, loop.device));
   const std::chrono::duration<double> prepare_time = std::chrono::steady_clock::now() - start;
   std::vector<MicroBatch> batches;
   double weight = 0;
-  const auto micro_batches = static_cast<uint64_t>(s.gradient_accumulation_steps);
+  const auto micro_batches = static_cast<uint64_t>(loop.settings.gradient_accumulation_steps);
   for (uint64_t i = 0; i < micro_batches; ++i) {
     MAKAR_TRY(MicroBatch b, loop.task.train_batch(step * micro_batches + i));
     weight += b.weight;
@@ -66,25 +92,18 @@ Result<StepInfo> step_gradients(const Loop& loop, uint64_t step) {
   if (!(weight > 0)) return error_at("data", "the batches of step {} have no targets", step + 1);
   StepInfo info;
   info.prepare_seconds = prepare_time.count();
-  loop.models.clear_gradients();
-  const RoundedWeights rounded(loop.models, loop.round);
+  const uint64_t first = step * micro_batches;
+  MAKAR_TRY(const StepLosses computed,
+            recorded ? recorded->backward(loop, batches, first) : backward_step(loop, batches, first));
+  info.recorded = recorded && recorded->is_recorded();
   for (size_t i = 0; i < batches.size(); ++i) {
     if (batches[i].weight == 0) continue;
-    Tape tape(loop.device);
-    loop.models.watch(tape);
-    Context ctx{loop.device, &tape, !s.no_dropout, static_cast<uint64_t>(s.seed), step * micro_batches + i};
-    ctx.activations = activations_of(s);
-    ForwardContext f{ctx, nullptr, nullptr, s.gradient_checkpointing};
-    MAKAR_TRY(Tensor loss, batches[i].loss(f));
-    const double share = batches[i].weight / weight;
-    const Tensor value = loss;
-    if (batches.size() > 1) loss = ops::scale(ctx, loss, static_cast<float>(share));
-    tape.backward(loss);
-    loop.models.collect(tape);
-    info.loss += value.host().f32()[0] * share;  // last, because reading it waits for the device
     info.tokens += batches[i].tokens;
     for (const TrainedModel& m : loop.models.all()) info.flops += training_flops(*m.model, batches[i]);
   }
+  // Last, because reading a loss waits for the device.
+  for (size_t i = 0; i < batches.size(); ++i)
+    if (batches[i].weight > 0) info.loss += computed.losses[i].host().f32()[0] * (batches[i].weight / weight);
   info.norm = loop.models.gradient_norm(loop.device);
   info.applied = std::isfinite(info.loss) && std::isfinite(info.norm);
   info.tokens_are_targets = loop.task.tokens_are_targets();

@@ -67,6 +67,9 @@ class Task {
   virtual std::string watched() const { return "-loss"; }
   // A sample of the model's current output, for the log; empty: none.
   virtual Result<std::string> sample(Device&, int64_t) { return std::string(); }
+  // Whether train_batch() returns next-token losses of MicroBatch::language, whose computation changes
+  // nothing in the task. Steps of such tasks can be recorded (recorded_steps.h).
+  virtual bool trains_next_tokens() const { return false; }
   // Whether the loss is per token, so that perplexity can be reported.
   virtual bool tokens_are_targets() const { return true; }
 };

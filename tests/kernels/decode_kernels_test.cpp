@@ -260,5 +260,33 @@ TEST_P(DecodeKernels, RecordedWorkRunsAgainAndKeepsItsConstants) {
   EXPECT_EQ(total.host().f32()[999], 15.0f);
 }
 
+// The second upload goes to memory that earlier kernels of the recording used, and is changed in place.
+TEST_P(DecodeKernels, EachRunOfRecordedWorkCopiesToTheDeviceAgain) {
+  const Tensor total = Tensor::zeros({1000}, DType::kF32, device_->memory());
+  const auto work = [&] {
+    { const Tensor before = Tensor::zeros({1000}, DType::kF32, device_->memory()); }
+    const Tensor x = Tensor::full({1000}, 1.0f).to(device_->memory());
+    device_->add({f32(x), f32(x), f32(x), 1, 1000, false});
+    device_->add({f32(total), f32(x), f32(total), 1, 1000, false});
+  };
+  const auto recorded = device_->record(work);
+  for (int i = 0; i < 3; ++i) recorded->run();
+  EXPECT_EQ(total.host().f32()[999], 6.0f);
+}
+
+TEST_P(DecodeKernels, TensorsOutliveTheRecordingThatComputesThem) {
+  const Tensor total = Tensor::zeros({1000}, DType::kF32, device_->memory());
+  Tensor result;
+  auto recorded = device_->record([&] {
+    device_->memory().zero(total.address(), total.bytes());
+    result = empty({1000}, DType::kF32);
+    device_->add({f32(total), f32(total), f32(result), 1, 1000, false});
+  });
+  recorded->run();
+  recorded.reset();
+  const Tensor other = Tensor::full({1000}, 1.0f).to(device_->memory());
+  EXPECT_EQ(result.host().f32()[999], 0.0f);
+}
+
 }  // namespace
 }  // namespace makar

@@ -43,21 +43,30 @@ void CudaMemory::trim() {
 
 std::byte* CudaMemory::allocate(size_t bytes) {
   std::byte* block = take_block(bytes);
-  if (poison_ && !recording_) cuda_check(cudaMemsetAsync(block, 0xFF, bytes, stream_), "filling GPU memory with NaN");
+  if (poison_) cuda_check(cudaMemsetAsync(block, 0xFF, bytes, stream_), "filling GPU memory with NaN");
   return block;
 }
 
 std::byte* CudaMemory::take_block(size_t bytes) {
   const std::lock_guard lock(mutex_);
   const size_t size = size_class(bytes);
-  if (recording_)
-    if (std::byte* cached = take_cached(recording_free_, size)) return cached;
+  std::byte* block = recording_ ? take_cached(recording_free_, size) : nullptr;
+  if (!block) block = take_from_all(size);
+  if (recording_) recorded_[block] = true, recording_blocks_.insert(block);
+  return block;
+}
+
+// A block that nothing else in the recording uses.
+std::byte* CudaMemory::take_constant(size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  std::byte* block = take_from_all(size_class(bytes));
+  recorded_[block] = false, recording_blocks_.insert(block);
+  return block;
+}
+
+std::byte* CudaMemory::take_from_all(size_t size) {
   std::byte* block = take_cached(free_, size);
-  if (!block) {
-    block = allocate_new(size);
-    sizes_[block] = size;
-  }
-  if (recording_) recorded_.insert(block), recording_blocks_.push_back(block);
+  if (!block) sizes_[block = allocate_new(size)] = size;
   return block;
 }
 
@@ -92,8 +101,9 @@ void CudaMemory::deallocate(std::byte* block, size_t) {
   const std::lock_guard lock(mutex_);
   const auto entry = sizes_.find(block);
   check(entry != sizes_.end(), "deallocate: the block is not from this memory");
-  if (recorded_.contains(block)) {  // the kernels of the recording use it again
-    if (recording_ && !constants_.contains(block)) recording_free_.emplace(entry->second, block);
+  if (const auto recorded = recorded_.find(block); recorded != recorded_.end()) {  // the recording keeps it
+    recorded->second = false;
+    if (recording_blocks_.contains(block)) recording_free_.emplace(entry->second, block);
     return;
   }
   free_.emplace(entry->second, block);
@@ -105,16 +115,19 @@ void CudaMemory::begin_recording() {
   if (!copies_) cuda_check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreate");
   recording_ = true;
 }
-std::vector<std::byte*> CudaMemory::end_recording() {
+CudaMemory::Blocks CudaMemory::end_recording() {
   const std::lock_guard lock(mutex_);
   recording_ = false;
   recording_free_.clear();
   return std::exchange(recording_blocks_, {});
 }
-void CudaMemory::release(const std::vector<std::byte*>& blocks) {
+void CudaMemory::release(const Blocks& blocks) {
   const std::lock_guard lock(mutex_);
   for (std::byte* block : blocks) {
-    recorded_.erase(block), constants_.erase(block);
+    const auto recorded = recorded_.find(block);
+    const bool in_use = recorded->second;
+    recorded_.erase(recorded);
+    if (in_use) continue;  // its tensor frees it
     const auto entry = sizes_.find(block);
     free_.emplace(entry->second, block);
     sizes_.erase(entry);
@@ -122,14 +135,15 @@ void CudaMemory::release(const std::vector<std::byte*>& blocks) {
 }
 
 void CudaMemory::copy_in(std::byte* to, const std::byte* host, size_t bytes) {
-  if (recording_) {
-    check(recorded_.contains(to), "recorded work copies only to memory of its own");
-    constants_.insert(to);
-    cuda_check(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, copies_), "copy to the GPU");
-    cuda_check(cudaStreamSynchronize(copies_), "copy to the GPU");
+  if (!recording_) {
+    cuda_check(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, stream_), "copy to the GPU");
     return;
   }
-  cuda_check(cudaMemcpyAsync(to, host, bytes, cudaMemcpyHostToDevice, stream_), "copy to the GPU");
+  // Other kernels of the recording may write to `to`, before and after those that need these bytes.
+  std::byte* constant = take_constant(bytes);
+  cuda_check(cudaMemcpyAsync(constant, host, bytes, cudaMemcpyHostToDevice, copies_), "copy to the GPU");
+  cuda_check(cudaStreamSynchronize(copies_), "copy to the GPU");
+  copy(to, constant, bytes);
 }
 void CudaMemory::copy_out(std::byte* host, const std::byte* from, size_t bytes) {
   check(!recording_, "recorded work does not copy to the host");

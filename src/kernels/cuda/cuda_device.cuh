@@ -33,14 +33,17 @@ class CudaMemory : public Memory {
   int64_t capacity() const override;
 
   // Between these calls, blocks are allocated for a recording, which reuses them among its kernels. What is copied to them from
-  // the host is constant: it is copied once, now. end_recording() returns the blocks; they are not used by anything else
-  // until release().
+  // the host is read now; each run of the recording copies it again. end_recording() returns the blocks; they are not used by
+  // anything else until release(). Tensors may outlive the recording.
+  using Blocks = std::unordered_set<std::byte*>;
   void begin_recording();
-  std::vector<std::byte*> end_recording();
-  void release(const std::vector<std::byte*>& blocks);
+  Blocks end_recording();
+  void release(const Blocks& blocks);
 
  private:
   std::byte* take_block(size_t bytes);
+  std::byte* take_constant(size_t bytes);
+  std::byte* take_from_all(size_t size);
   std::byte* allocate_new(size_t size);
   std::byte* take_cached(std::multimap<size_t, std::byte*>& from, size_t size);
   void trim();
@@ -53,8 +56,8 @@ class CudaMemory : public Memory {
   bool recording_ = false;
   cudaStream_t copies_ = nullptr;                      // for constants of a recording
   std::multimap<size_t, std::byte*> recording_free_;   // by size
-  std::vector<std::byte*> recording_blocks_;           // of the recording that is being made
-  std::unordered_set<std::byte*> recorded_, constants_;  // of all recordings
+  Blocks recording_blocks_;                            // of the recording that is being made
+  std::unordered_map<std::byte*, bool> recorded_;      // blocks of all recordings; whether a tensor uses them
 };
 
 class CudaDevice : public Device {

@@ -11,7 +11,7 @@ namespace {
 
 class Graph : public RecordedWork {
  public:
-  Graph(cudaStream_t stream, CudaMemory& memory, std::vector<std::byte*> blocks, cudaGraphExec_t graph)
+  Graph(cudaStream_t stream, CudaMemory& memory, CudaMemory::Blocks blocks, cudaGraphExec_t graph)
       : stream_(stream), memory_(memory), blocks_(std::move(blocks)), graph_(graph) {}
   ~Graph() override {
     cudaStreamSynchronize(stream_);  // the graph may still run
@@ -23,7 +23,7 @@ class Graph : public RecordedWork {
  private:
   cudaStream_t stream_;
   CudaMemory& memory_;
-  std::vector<std::byte*> blocks_;
+  CudaMemory::Blocks blocks_;
   cudaGraphExec_t graph_;
 };
 
