@@ -33,15 +33,19 @@ TEST(Dispatch, ReportsUnknownAndUnsupportedSetsWithTheAvailableOnes) {
 }
 
 TEST(Dispatch, OpenDeviceReportsAWrongSet) {
-  const char* set = std::getenv("MAKAR_ISA");
-  const std::string before = set ? set : "";
+  struct Restore {
+    const char* set = std::getenv("MAKAR_ISA");
+    std::string before = set ? set : "";
+    void now() const { set ? setenv("MAKAR_ISA", before.c_str(), 1) : unsetenv("MAKAR_ISA"); }
+    ~Restore() { now(); }
+  } const restore;
   setenv("MAKAR_ISA", "avx51", 1);
   for (const std::string& name : device_names()) {
     const auto device = open_device(name);
     ASSERT_FALSE(device.ok()) << name;
     EXPECT_EQ(device.error().place, "MAKAR_ISA") << name;
   }
-  set ? setenv("MAKAR_ISA", before.c_str(), 1) : unsetenv("MAKAR_ISA");
+  restore.now();
   EXPECT_TRUE(open_device("cpu").ok());
   EXPECT_EQ(CpuDevice::instructions_in_use().value(), cpu().isa);
 }

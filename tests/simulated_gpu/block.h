@@ -1,7 +1,9 @@
-// The threads of one block, as fibers of one host thread. A thread runs until it waits; then the next one runs.
+// The threads of one block, as fibers of one host thread. A thread runs until it waits; then the next one
+// runs.
 //
-// Work that a GPU does in the background is done as late as its instructions allow (or at once, Settings::late), so a missing wait
-// shows in the results. A thread that waits for ever ends the launch with an error that says who waits for what.
+// Work that a GPU does in the background is done as late as its instructions allow (or at once,
+// Settings::late), so a missing wait shows in the results. A thread that waits for ever ends the launch with
+// an error that says who waits for what.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -26,8 +28,8 @@ struct KernelFault : std::logic_error {
   using std::logic_error::logic_error;
 };
 
-// From MAKAR_SIMULATED_GPU, a list of words: `late` (the default) or `early`: background work at once; `reverse`: the last
-// threads and blocks first.
+// From MAKAR_SIMULATED_GPU, a list of words: `late` (the default) or `early`: background work at once;
+// `reverse`: the last threads and blocks first.
 struct Settings {
   bool late = true, reverse = false;
 };
@@ -35,17 +37,22 @@ Settings& settings();
 
 constexpr unsigned kWarpLanes = 32, kMaxThreads = 1024, kWarpgroup = 128;
 constexpr size_t kMaxShared = 227 * 1024;
+constexpr size_t kSharedOffset = 128;  // dynamic shared memory begins at no larger power of two
+constexpr uint32_t kFirstAddress =
+    0x40000000;  // of the memory before it; a multiple of 2^18, as descriptors have 18 bits
 
-// Threads of a warp exchange values: what each has brought is readable by all of them once all have come.
-struct Meeting {
+// Threads of a warp exchange values: the value of each can be read by all of them once all have arrived.
+// Stricter than CUDA, a mask may not name a lane that has ended.
+struct WarpExchange {
   static constexpr size_t kBytes = 64;
+  const char* what = "";  // the instruction
   unsigned arrived = 0, generation = 0;
-  alignas(16) std::byte brought[2][kWarpLanes][kBytes];  // by the parity of the generation
+  alignas(16) std::byte values[2][kWarpLanes][kBytes];  // by the parity of the generation
   alignas(16) std::byte results[2][kWarpLanes][kBytes];
 };
 
 // Four warps do the same matrix product: none goes on before all have read the operands.
-struct Convoy {
+struct WarpgroupBarrier {
   unsigned arrived = 0, generation = 0;
 };
 
@@ -93,7 +100,7 @@ struct Groups {
 };
 
 struct Thread {
-  enum class State { kRunning, kWarp, kConvoy, kBarrier, kPhase, kPreviousKernel, kEnded };
+  enum class State { kRunning, kWarp, kWarpgroupBarrier, kBarrier, kPhase, kPreviousKernel, kEnded };
   Fiber fiber;
   Index index;
   State state = State::kRunning;
@@ -109,39 +116,47 @@ class Block {
  public:
   static Block& current();  // whose threads run
 
-  // Runs `kernel` once per thread. `previous`, if it is not empty, is the kernel before this one: it runs when no thread can go on
-  // without it, and is empty then.
-  void run(Index threads, size_t shared_bytes, const std::function<void()>& kernel, std::function<void()>& previous);
+  // Runs `kernel` once per thread. `previous`, if it is not empty, is the kernel before this one: it runs
+  // when no thread can go on without it, and is empty then.
+  void run(Index threads, size_t shared_bytes, const std::function<void()>& kernel,
+           std::function<void()>& previous);
 
   Thread& thread() { return *running_; }
   unsigned lane() const { return static_cast<unsigned>(running_ - threads_.data()) % kWarpLanes; }
   unsigned warp() const { return static_cast<unsigned>(running_ - threads_.data()) / kWarpLanes; }
 
-  // All lanes of `mask` meet; each brings `bytes` bytes. compute(meeting, parity) runs once, when all have come.
+  // All lanes of `mask` call this for the same instruction `what`, each with a value of `bytes` bytes;
+  // compute(exchange, parity) runs once, when all values are there.
   template <class Compute>
-  const Meeting& meet(unsigned mask, const void* brought, size_t bytes, unsigned& parity, Compute&& compute) {
-    Meeting& m = meeting(mask);
-    const unsigned generation = m.generation;
+  const WarpExchange& exchange(const char* what, unsigned mask, const void* value, size_t bytes,
+                               unsigned& parity, Compute&& compute) {
+    WarpExchange& x = exchange_of(mask);
+    if (x.arrived == 0) x.what = what;
+    if (x.what != what) fault(std::string(what) + " in one lane, " + x.what + " in another of the same warp");
+    const unsigned generation = x.generation;
     parity = generation & 1;
-    std::memcpy(m.brought[parity][lane()], brought, bytes);
-    m.arrived |= 1u << lane();
-    if (m.arrived == mask) {
-      compute(m, parity);
-      m.arrived = 0, ++m.generation;
+    std::memcpy(x.values[parity][lane()], value, bytes);
+    x.arrived |= 1u << lane();
+    if (x.arrived == mask) {
+      compute(x, parity);
+      x.arrived = 0, ++x.generation;
     } else {
-      wait_as(Thread::State::kWarp, &m, generation);
+      wait_as(Thread::State::kWarp, &x, generation);
     }
-    return m;
+    return x;
   }
-  const Meeting& meet(unsigned mask, const void* brought, size_t bytes, unsigned& parity) {
-    return meet(mask, brought, bytes, parity, [](Meeting&, unsigned) {});
+  const WarpExchange& exchange(const char* what, unsigned mask, const void* value, size_t bytes,
+                               unsigned& parity) {
+    return exchange(what, mask, value, bytes, parity, [](WarpExchange&, unsigned) {});
   }
-  void meet_warpgroup();
-  // Returns whether any thread has brought `true`.
-  bool sync(unsigned barrier, unsigned count, bool brought);
+  void sync_warpgroup();
+  // Returns whether `value` is true in any thread.
+  bool sync(unsigned barrier, unsigned count, bool value);
 
-  std::byte* shared_memory() { return shared_; }
+  std::byte* shared_memory() { return shared_ + kSharedOffset; }
   std::byte* at(uint32_t address, size_t bytes);
+  // Of an address of which only the last 18 bits are known, as in descriptors.
+  static uint32_t whole_address(uint32_t last_bits) { return kFirstAddress + last_bits; }
   uint32_t address_of(const void* p) const;
 
   void init(uint32_t barrier, unsigned arrivals);
@@ -156,7 +171,7 @@ class Block {
   [[noreturn]] void fault(const std::string& what);
 
  private:
-  Meeting& meeting(unsigned mask);
+  WarpExchange& exchange_of(unsigned mask);
   bool ready(const Thread& t) const;
   void wait_as(Thread::State state, const void* what, unsigned generation);
   void thread_ended();
@@ -165,16 +180,17 @@ class Block {
   void end_phase(PhaseBarrier& b);
   std::string waiting() const;
 
-  alignas(1024) std::byte shared_[kMaxShared];
+  alignas(1024) std::byte shared_[kSharedOffset + kMaxShared];
   size_t shared_bytes_ = 0;
   std::vector<Thread> threads_ = std::vector<Thread>(kMaxThreads);
   unsigned count_ = 0, live_ = 0;
   Thread* running_ = nullptr;
   const std::function<void()>* kernel_ = nullptr;
   std::function<void()>* previous_ = nullptr;
-  Meeting whole_[kMaxThreads / kWarpLanes];                                          // of all lanes of a warp
-  std::map<unsigned, std::unique_ptr<Meeting>> meetings_[kMaxThreads / kWarpLanes];  // of some lanes, by mask
-  Convoy convoys_[kMaxThreads / kWarpgroup];
+  WarpExchange whole_[kMaxThreads / kWarpLanes];  // of all lanes of a warp
+  std::map<unsigned, std::unique_ptr<WarpExchange>>
+      exchanges_[kMaxThreads / kWarpLanes];  // of some lanes, by mask
+  WarpgroupBarrier warpgroups_[kMaxThreads / kWarpgroup];
   std::map<unsigned, ThreadBarrier> barriers_;
   std::map<uint32_t, bool> phase_barriers_;  // initialised ones
   std::vector<std::function<void()>> background_;
@@ -182,6 +198,7 @@ class Block {
 };
 
 // Runs all blocks of a grid, one after the other; the kernel before it when the first block waits for it.
-void run_grid(Index grid, Index threads, size_t shared_bytes, const std::function<void()>& kernel, std::function<void()> previous);
+void run_grid(Index grid, Index threads, size_t shared_bytes, const std::function<void()>& kernel,
+              std::function<void()> previous);
 
 }  // namespace makar::simulated_gpu

@@ -77,19 +77,22 @@ makar_switch_stack:
 namespace makar::simulated_gpu {
 namespace {
 
-constexpr size_t kStackBytes = 256 << 10;  // only touched pages take memory
-Fiber* entering = nullptr;                 // the fiber that starts
+constexpr size_t kStackBytes = 256 << 10, kGuardBytes = 64 << 10;  // only touched pages take memory
+Fiber* entering = nullptr;                                         // the fiber that starts
 
 }  // namespace
 
 Fiber::~Fiber() {
-  if (stack_) munmap(stack_, kStackBytes);
+  if (stack_) munmap(static_cast<std::byte*>(stack_) - kGuardBytes, kGuardBytes + kStackBytes);
 }
 
 void Fiber::start(void (*body)(void*), void* argument) {
   if (!stack_) {
-    stack_ = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (stack_ == MAP_FAILED) throw std::bad_alloc();
+    void* all = mmap(nullptr, kGuardBytes + kStackBytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (all == MAP_FAILED) throw std::bad_alloc();
+    stack_ = static_cast<std::byte*>(all) + kGuardBytes;  // an overflow ends the program
+    if (mprotect(stack_, kStackBytes, PROT_READ | PROT_WRITE) != 0) throw std::bad_alloc();
   }
   body_ = body, argument_ = argument, own_fake_ = nullptr;
   void (*const first)() = [] { enter(entering); };
@@ -125,9 +128,9 @@ void Fiber::resume() {
 #endif
 }
 
-void Fiber::pause() {
+void Fiber::pause([[maybe_unused]] bool last) {
 #if MAKAR_FIBER_ASAN
-  __sanitizer_start_switch_fiber(&own_fake_, caller_bottom_, caller_size_);
+  __sanitizer_start_switch_fiber(last ? nullptr : &own_fake_, caller_bottom_, caller_size_);
 #endif
   makar_switch_stack(&own_, caller_);
 #if MAKAR_FIBER_ASAN

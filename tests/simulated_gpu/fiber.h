@@ -14,7 +14,7 @@ class Fiber {
   // The next resume() calls body(argument), which must not return.
   void start(void (*body)(void*), void* argument);
   void resume();
-  void pause();  // from within
+  void pause(bool last = false);  // from within; `last`: it is not resumed
 
  private:
   void* stack_ = nullptr;

@@ -1,5 +1,6 @@
-// Memory, streams and graphs of the simulated GPU. Work is done in its order, when it is enqueued or its graph is launched; a kernel at the
-// latest when the next one has started.
+// Memory, streams and graphs of the simulated GPU. Work is done in its order, when it is enqueued or its
+// graph is launched; a kernel at the latest when the next one has started, and copies to the host arrive when
+// it waits.
 #include <cuda_runtime.h>
 
 #include <cstdlib>
@@ -39,15 +40,20 @@ struct Device {
   std::unordered_map<void*, size_t> blocks;
   size_t used = 0;
   std::map<const void*, size_t> max_shared;  // of kernels that ask for more than 48 KiB
-  Item held;           // a kernel that runs when the next one has started
-  bool hold = false;   // whether the next one is held
+  Item held;                                 // a kernel that runs when the next one has started
+  bool hold = false;                         // whether the next one is held
+  struct Delivery {
+    void* to;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Delivery> deliveries;  // copies to the host, which arrive when the host waits
 };
 Device& device() {
   static Device& one = *new Device;  // the last device is closed after main()
   return one;
 }
 // Tests choose small shapes (tests/real_gpu.h).
-const int is_set = setenv("MAKAR_SIMULATED_GPU", "late", 0);
+const int is_set = setenv("MAKAR_TEST_SMALL_SHAPES", "1", 1);
 
 // Runs the held kernel: the host or a copy needs its results.
 void finish() {
@@ -57,9 +63,9 @@ void finish() {
   if (held.run) held.run(nullptr);
 }
 
-// With Settings::late, pairs of kernels overlap as far as the second one's launch allows: every other kernel is held until the next one
-// is launched. `reverse` begins with the second kernel. Two launches of one kernel do not overlap, as they have the same static
-// shared memory here.
+// With Settings::late, pairs of kernels overlap as far as the second one's launch allows: every other kernel
+// is held until the next one is launched. `reverse` begins with the second kernel. Two launches of one kernel
+// do not overlap, as they have the same static shared memory here.
 void perform(const Item& item) {
   Device& d = device();
   const std::lock_guard lock(d.mutex);
@@ -88,8 +94,12 @@ cudaError_t enqueue(cudaStream_t stream, Item item) {
 }
 
 cudaError_t synchronize() {
-  const std::lock_guard lock(device().mutex);
+  Device& d = device();
+  const std::lock_guard lock(d.mutex);
   finish();
+  for (const Device::Delivery& delivery : d.deliveries)
+    std::memcpy(delivery.to, delivery.bytes.data(), delivery.bytes.size());
+  d.deliveries.clear();
   return cudaSuccess;
 }
 
@@ -106,13 +116,15 @@ void set_max_shared(const void* kernel, size_t bytes) {
 
 cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::function<void()> body) {
   const dim3 grid = config.gridDim, threads = config.blockDim;
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT_MAX || grid.y > 65535 || grid.z > 65535 || threads.x == 0 || threads.y == 0 ||
-      threads.z == 0 || uint64_t{threads.x} * threads.y * threads.z > kMaxThreads)
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > INT_MAX || grid.y > 65535 || grid.z > 65535 ||
+      threads.x == 0 || threads.y == 0 || threads.z == 0 || threads.z > 64 ||
+      uint64_t{threads.x} * threads.y * threads.z > kMaxThreads)
     return cudaErrorInvalidConfiguration;
   {
     const std::lock_guard lock(device().mutex);
     const auto set = device().max_shared.find(kernel);
-    if (config.dynamicSmemBytes > (set == device().max_shared.end() ? kDefaultShared : set->second)) return cudaErrorInvalidValue;
+    if (config.dynamicSmemBytes > (set == device().max_shared.end() ? kDefaultShared : set->second))
+      return cudaErrorInvalidValue;
   }
   Item item;
   item.run = [=, shared = config.dynamicSmemBytes](std::function<void()> previous) {
@@ -188,10 +200,20 @@ cudaError_t cudaFreeHost(void* block) {
   return cudaSuccess;
 }
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
-  if (kind == cudaMemcpyHostToDevice && stream && stream->recording) return cudaErrorInvalidValue;  // the host's memory may change
-  return enqueue(stream, [=] { std::memmove(to, from, bytes); });
+  if (kind == cudaMemcpyHostToDevice && stream && stream->recording)
+    return cudaErrorInvalidValue;  // the host's memory may change
+  return enqueue(stream, [=] {
+    if (kind != cudaMemcpyDeviceToHost || !settings().late) {
+      std::memmove(to, from, bytes);
+      return;
+    }
+    const auto* begin = static_cast<const std::byte*>(from);
+    device().deliveries.push_back({to, {begin, begin + bytes}});
+    std::memset(to, 0xFF, bytes);
+  });
 }
 cudaError_t cudaMemsetAsync(void* block, int value, size_t bytes, cudaStream_t stream) {
   if (bytes == 0) return cudaSuccess;
@@ -206,7 +228,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   delete stream;
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t stream) { return stream && stream->recording ? cudaErrorInvalidValue : synchronize(); }
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  return stream && stream->recording ? cudaErrorInvalidValue : synchronize();
+}
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream->recording) return cudaErrorInvalidValue;
   stream->recording = std::make_unique<SimulatedGraph>();

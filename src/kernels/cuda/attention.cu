@@ -339,12 +339,14 @@ __device__ void store_row(DType type, const float* from, int64_t dim, int64_t at
 
 void CudaDevice::attention(const Attention& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
-  cuda::launch(stream_, row_grid(a.shape), kBlock, row_shared(a.shape), forward_kernel<PlainKeys>, a.shape, a.q, nullptr, 0, PlainKeys{a.k, a.v}, a.out, a.lse);
+  cuda::launch(stream_, row_grid(a.shape), kBlock, row_shared(a.shape), forward_kernel<PlainKeys>, a.shape, a.q, nullptr, 0,
+               PlainKeys{a.k, a.v}, a.out, a.lse);
 }
 
 void CudaDevice::attention_cached(const AttentionCached& a) {
   if (a.shape.count == 0 || a.shape.max_q_rows == 0) return;
-  cuda::launch(stream_, row_grid(a.shape), kBlock, row_shared(a.shape), forward_kernel<PagedKeys>, a.shape, a.q, a.q_sinks, a.sinks, PagedKeys{a.cache}, a.out, a.lse);
+  cuda::launch(stream_, row_grid(a.shape), kBlock, row_shared(a.shape), forward_kernel<PagedKeys>, a.shape, a.q, a.q_sinks,
+               a.sinks, PagedKeys{a.cache}, a.out, a.lse);
 }
 
 void CudaDevice::attention_weights(const AttentionWeights& a) {

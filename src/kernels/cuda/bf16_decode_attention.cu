@@ -107,7 +107,8 @@ __global__ void __launch_bounds__(kThreads) decode_kernel(const __grid_constant_
   const int64_t row = s.q_start, angle = row * (a.rotary / 2);
   for (int i = thread; i < group * dim; i += kThreads) {
     const int r = i / dim, c = i - r * dim;
-    store_shared(place(queries, r, c), rotated(a, static_cast<const T*>(a.q) + (row * heads + kv_head * group + r) * dim, a.cos + angle, a.sin + angle, c).bits);
+    const T* head = static_cast<const T*>(a.q) + (row * heads + kv_head * group + r) * dim;
+    store_shared(place(queries, r, c), rotated(a, head, a.cos + angle, a.sin + angle, c).bits);
   }
   if (thread < 2 * dim) {
     const bool is_key = thread < dim;

@@ -62,7 +62,8 @@ template <int kSums>
 void add_chunks(cudaStream_t stream, const float* parts, int64_t chunks, int64_t cols, const ColumnTarget (&to)[kSums]) {
   ColumnTargets<kSums> targets;
   std::copy_n(to, kSums, targets.of);
-  launch(stream, dim3(static_cast<unsigned>((cols + 31) / 32), kSums), dim3(32, kGroups), 0, add_chunks_kernel<kSums>, parts, chunks, cols, targets);
+  launch(stream, dim3(static_cast<unsigned>((cols + 31) / 32), kSums), dim3(32, kGroups), 0, add_chunks_kernel<kSums>, parts,
+         chunks, cols, targets);
 }
 // term(row, column, left, sums) adds the terms of eight columns.
 template <int kSums, class F>

@@ -62,7 +62,7 @@ class CudaMemory : public Memory {
 
 class CudaDevice : public Device {
  public:
-  explicit CudaDevice(cudaStream_t stream);  // takes the stream
+  explicit CudaDevice(cudaStream_t stream);  // owns `stream`
   ~CudaDevice() override;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;

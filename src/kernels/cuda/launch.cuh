@@ -34,7 +34,9 @@ template <class... Parameters, class... Arguments>
 void launch_with(cudaLaunchConfig_t config, cudaStream_t stream, dim3 grid, dim3 threads, size_t shared, void (*kernel)(Parameters...),
                  const Arguments&... arguments) {
   config.gridDim = grid, config.blockDim = threads, config.dynamicSmemBytes = shared, config.stream = stream;
-  cuda_check(cudaLaunchKernelEx(&config, kernel, arguments...), "kernel launch");
+  const cudaError_t status = cudaLaunchKernelEx(&config, kernel, arguments...);
+  if (status != cudaSuccess) cudaGetLastError();  // calls of libraries would report it again
+  cuda_check(status, "kernel launch");
 }
 template <class... Parameters, class... Arguments>
 void launch(cudaStream_t stream, dim3 grid, dim3 threads, size_t shared, void (*kernel)(Parameters...), const Arguments&... arguments) {

@@ -151,7 +151,8 @@ void kernels::cuda::decode_block_rows(cudaStream_t stream, DType type, const std
 void kernels::cuda::embed_blocks(cudaStream_t stream, const Embed& a) {
   const int64_t per_row = a.width / layout_of(a.type).elements, blocks = a.count * per_row;
   if (blocks <= 0) return;
-  launch(stream, grid_of(blocks), kPackThreads, 0, embed_kernel, describe(a.type), static_cast<const std::byte*>(a.table), a.ids, a.y, blocks, per_row);
+  launch(stream, grid_of(blocks), kPackThreads, 0, embed_kernel, describe(a.type),
+         static_cast<const std::byte*>(a.table), a.ids, a.y, blocks, per_row);
 }
 
 }  // namespace makar

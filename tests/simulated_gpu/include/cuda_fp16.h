@@ -20,6 +20,7 @@ inline __half __float2half_rn(float x) {
   if (size > 0x7F800000u) return {0x7FFF};
   if (size >= 0x477FF000u) return {static_cast<unsigned short>(sign | 0x7C00u)};
   if (size < 0x38800000u)  // a multiple of 2^-24, rounded by an addition
-    return {static_cast<unsigned short>(sign | (__float_as_uint(__uint_as_float(size) + 0.5f) - 0x3F000000u))};
+    return {
+        static_cast<unsigned short>(sign | (__float_as_uint(__uint_as_float(size) + 0.5f) - 0x3F000000u))};
   return {static_cast<unsigned short>(sign | ((size - 0x38000000u + 0xFFFu + (size >> 13 & 1)) >> 13))};
 }

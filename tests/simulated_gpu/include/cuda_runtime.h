@@ -24,11 +24,21 @@
 
 // --- types ---
 
-struct int2 { int x, y; };
-struct alignas(8) uint2 { unsigned x, y; };
-struct alignas(16) uint4 { unsigned x, y, z, w; };
-struct alignas(8) float2 { float x, y; };
-struct alignas(16) float4 { float x, y, z, w; };
+struct int2 {
+  int x, y;
+};
+struct alignas(8) uint2 {
+  unsigned x, y;
+};
+struct alignas(16) uint4 {
+  unsigned x, y, z, w;
+};
+struct alignas(8) float2 {
+  float x, y;
+};
+struct alignas(16) float4 {
+  float x, y, z, w;
+};
 inline uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 inline float2 make_float2(float x, float y) { return {x, y}; }
@@ -55,17 +65,16 @@ inline int __popc(unsigned x) { return std::popcount(x); }
 inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const uint64_t bytes = uint64_t{y} << 32 | x;
   unsigned out = 0;
-  for (int i = 0; i < 4; ++i) out |= static_cast<unsigned>(bytes >> (selector >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
+  for (int i = 0; i < 4; ++i)
+    out |= static_cast<unsigned>(bytes >> (selector >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
   return out;
 }
 template <class A, class B>
-  requires(std::is_integral_v<A> && std::is_integral_v<B>)
-constexpr std::common_type_t<A, B> min(A a, B b) {
+requires(std::is_integral_v<A>&& std::is_integral_v<B>) constexpr std::common_type_t<A, B> min(A a, B b) {
   return b < a ? b : a;
 }
 template <class A, class B>
-  requires(std::is_integral_v<A> && std::is_integral_v<B>)
-constexpr std::common_type_t<A, B> max(A a, B b) {
+requires(std::is_integral_v<A>&& std::is_integral_v<B>) constexpr std::common_type_t<A, B> max(A a, B b) {
   return a < b ? b : a;
 }
 template <class T>
@@ -80,49 +89,54 @@ inline void __threadfence() {}
 
 namespace makar::simulated_gpu {
 template <class T, class Source>
-T shuffle(unsigned mask, T value, int width, Source source) {
-  static_assert(sizeof(T) <= Meeting::kBytes);
+T shuffle(const char* what, unsigned mask, T value, int width, Source source) {
+  static_assert(sizeof(T) <= WarpExchange::kBytes);
   Block& block = Block::current();
   unsigned parity = 0;
   const unsigned lane = block.lane();
-  const Meeting& m = block.meet(mask, &value, sizeof value, parity);
+  const WarpExchange& x = block.exchange(what, mask, &value, sizeof value, parity);
   const unsigned first = lane / static_cast<unsigned>(width) * static_cast<unsigned>(width);
   const int from = source(static_cast<int>(lane - first));
   if (from < 0 || from >= width) return value;
   const unsigned other = first + static_cast<unsigned>(from);
   if (!(mask >> other & 1)) block.fault("a shuffle reads a lane that is not in its mask");
   T out;
-  std::memcpy(&out, m.brought[parity][other], sizeof out);
+  std::memcpy(&out, x.values[parity][other], sizeof out);
   return out;
 }
 }  // namespace makar::simulated_gpu
 template <class T>
 T __shfl_sync(unsigned mask, T x, int lane, int width = 32) {
-  return makar::simulated_gpu::shuffle(mask, x, width, [&](int) { return lane & (width - 1); });
+  return makar::simulated_gpu::shuffle("__shfl_sync", mask, x, width,
+                                       [&](int) { return lane & (width - 1); });
 }
 template <class T>
 T __shfl_xor_sync(unsigned mask, T x, int bits, int width = 32) {
-  return makar::simulated_gpu::shuffle(mask, x, width, [&](int own) { return own ^ bits; });
+  return makar::simulated_gpu::shuffle("__shfl_xor_sync", mask, x, width,
+                                       [&](int own) { return own ^ bits; });
 }
 template <class T>
 T __shfl_up_sync(unsigned mask, T x, unsigned step, int width = 32) {
-  return makar::simulated_gpu::shuffle(mask, x, width, [&](int own) { return own - static_cast<int>(step); });
+  return makar::simulated_gpu::shuffle("__shfl_up_sync", mask, x, width,
+                                       [&](int own) { return own - static_cast<int>(step); });
 }
 template <class T>
 T __shfl_down_sync(unsigned mask, T x, unsigned step, int width = 32) {
-  return makar::simulated_gpu::shuffle(mask, x, width, [&](int own) { return own + static_cast<int>(step); });
+  return makar::simulated_gpu::shuffle("__shfl_down_sync", mask, x, width,
+                                       [&](int own) { return own + static_cast<int>(step); });
 }
 inline unsigned __ballot_sync(unsigned mask, bool x) {
   auto& block = makar::simulated_gpu::Block::current();
   unsigned parity = 0, out = 0;
-  const auto& m = block.meet(mask, &x, sizeof x, parity);
+  const auto& m = block.exchange("__ballot_sync", mask, &x, sizeof x, parity);
   for (unsigned i = 0; i < 32; ++i)
-    if (mask >> i & 1) out |= static_cast<unsigned>(std::to_integer<uint8_t>(m.brought[parity][i][0]) != 0) << i;
+    if (mask >> i & 1)
+      out |= static_cast<unsigned>(std::to_integer<uint8_t>(m.values[parity][i][0]) != 0) << i;
   return out;
 }
 inline void __syncwarp(unsigned mask = 0xFFFFFFFFu) {
   unsigned parity = 0;
-  makar::simulated_gpu::Block::current().meet(mask, &mask, 0, parity);
+  makar::simulated_gpu::Block::current().exchange("__syncwarp", mask, &mask, 0, parity);
 }
 
 // --- functions of a block ---
@@ -132,7 +146,12 @@ inline int __syncthreads_or(int x) { return makar::simulated_gpu::Block::current
 
 // --- the runtime ---
 
-enum cudaError_t { cudaSuccess, cudaErrorMemoryAllocation, cudaErrorInvalidValue, cudaErrorInvalidConfiguration };
+enum cudaError_t {
+  cudaSuccess,
+  cudaErrorMemoryAllocation,
+  cudaErrorInvalidValue,
+  cudaErrorInvalidConfiguration
+};
 enum cudaMemcpyKind { cudaMemcpyHostToDevice, cudaMemcpyDeviceToHost, cudaMemcpyDeviceToDevice };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
 enum cudaDeviceAttr { cudaDevAttrClockRate, cudaDevAttrMultiProcessorCount };
@@ -200,13 +219,17 @@ cudaError_t launch(const cudaLaunchConfig_t& config, const void* kernel, std::fu
 
 template <class Kernel>
 cudaError_t cudaFuncSetAttribute(Kernel* kernel, cudaFuncAttribute, int bytes) {
-  if (bytes < 0 || static_cast<size_t>(bytes) > makar::simulated_gpu::kMaxShared) return cudaErrorInvalidValue;
+  if (bytes < 0 || static_cast<size_t>(bytes) > makar::simulated_gpu::kMaxShared)
+    return cudaErrorInvalidValue;
   makar::simulated_gpu::set_max_shared(reinterpret_cast<const void*>(kernel), static_cast<size_t>(bytes));
   return cudaSuccess;
 }
 template <class... Parameters, class... Arguments>
-cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...), Arguments&&... arguments) {
+cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),
+                               Arguments&&... arguments) {
   return makar::simulated_gpu::launch(
       *config, reinterpret_cast<const void*>(kernel),
-      [kernel, kept = std::tuple<std::remove_cv_t<Parameters>...>(static_cast<Parameters>(arguments)...)] { std::apply(kernel, kept); });
+      [kernel, kept = std::tuple<std::remove_cv_t<Parameters>...>(static_cast<Parameters>(arguments)...)] {
+        std::apply(kernel, kept);
+      });
 }

@@ -69,9 +69,11 @@ inline void barrier_arrive(uint32_t barrier) { Block::current().arrive(barrier, 
 inline void barrier_wait(uint32_t barrier, uint32_t parity) { Block::current().wait(barrier, parity); }
 inline void barrier_arrive_after_copies(uint32_t barrier) {
   auto& copies = Block::current().thread().copies;
-  copies.close();
-  copies.finish(0, simulated_gpu::do_copy);
-  barrier_arrive(barrier);
+  Block::current().in_background([work = copies.work, barrier] {
+    for (const simulated_gpu::Copy16& copy : work) simulated_gpu::do_copy(copy);
+    Block::current().arrive(barrier, 0);
+  });
+  copies.clear();
 }
 inline void barrier_expect(uint32_t barrier, uint32_t bytes) { Block::current().arrive(barrier, static_cast<int32_t>(bytes)); }
 
@@ -94,7 +96,7 @@ template <int kPending>
 void wgmma_wait() {
   Block& block = Block::current();
   block.thread().products.finish(kPending, simulated_gpu::do_product);
-  block.meet_warpgroup();  // an instruction ends for all four warps together
+  block.sync_warpgroup();  // an instruction ends for all four warps together
 }
 template <int kColumns>
 void wgmma(float (&d)[kColumns / 2], uint64_t a, uint64_t b) {
