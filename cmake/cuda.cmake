@@ -53,6 +53,8 @@ function(add_cuda_sources MODULE)
   if(NOT CMAKE_CUDA_COMPILER)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${MODULE}/no_cuda/*.cpp)
     target_sources(makar_${MODULE} PRIVATE ${sources})
+    # An object of their own: programs with the simulated GPU do not link it.
+    set_source_files_properties(${sources} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
     return()
   endif()
   cuda_units(units cu)
