@@ -78,6 +78,7 @@ class Bench {
                                    b(q_),
                                    b(k_),
                                    b(v_),
+                                   DType::kBF16,
                                    cos_.f32_address(),
                                    sin_.f32_address(),
                                    kDim,

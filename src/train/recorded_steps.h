@@ -40,7 +40,7 @@ class RecordedSteps {
   struct Work;
   std::vector<int64_t> shape_;  // of the last step; empty: not recorded
   int64_t seen_ = 0;            // consecutive steps with that shape
-  int64_t wait_ = 2;            // of which so many are not recorded
+  int64_t wait_ = 2;            // the number of them that run unrecorded first
   bool failed_ = false;
   std::unique_ptr<Work> work_;
 };

@@ -37,9 +37,11 @@ Settings& settings();
 
 constexpr unsigned kWarpLanes = 32, kMaxThreads = 1024, kWarpgroup = 128;
 constexpr size_t kMaxShared = 227 * 1024;
-constexpr size_t kSharedOffset = 128;  // dynamic shared memory begins at no larger power of two
-constexpr uint32_t kFirstAddress =
-    0x40000000;  // of the memory before it; a multiple of 2^18, as descriptors have 18 bits
+// Dynamic shared memory begins at a multiple of 128 that is not one of 256, since kernels may rely on no more
+// than 128.
+constexpr size_t kSharedOffset = 128;
+// The address of Block::shared_, a multiple of 2^18, because descriptors have 18 bits.
+constexpr uint32_t kFirstAddress = 0x40000000;
 
 // Threads of a warp exchange values: the value of each can be read by all of them once all have arrived.
 // Stricter than CUDA, a mask may not name a lane that has ended.

@@ -8,9 +8,8 @@ namespace makar::simulated_gpu {
 namespace {
 
 float widen(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
-int exponent_of(uint32_t bits) {
-  return std::max<int>(bits >> 23 & 255, 1);
-}  // biased; of a subnormal number: 1
+// Biased; 1 for a subnormal number.
+int exponent_of(uint32_t bits) { return std::max<int>(bits >> 23 & 255, 1); }
 
 // The registers of all lanes, as they are exchanged.
 struct MmaOperands {
@@ -21,8 +20,8 @@ struct Int8Operands {
   uint32_t a[4], b[2];
 };
 
-// Values of bf16 as f32, with their exponents: kNothing for 0, so that products with it are never the
-// largest, but for those of infinity and NaN.
+// Values of bf16 as f32, with their exponents. A product's exponent is the sum of two: low with a factor of 0
+// (kNothing), high with a factor that is not finite, whatever the other one is.
 struct Values {
   static constexpr int kNothing = -1000, kNotFinite = 4000;
   float x[16];
