@@ -32,32 +32,45 @@ const std::byte* GemmColumns::get(int64_t first, int64_t count, int64_t p, int64
   return reinterpret_cast<const std::byte*>(scratch);
 }
 
+namespace {
+
+// Rows of panels [begin, end) at k in [p, p + count).
+void pack_piece(const Table& t, const Operand& a, const GemmRows& rows, int64_t p, int64_t count,
+                int64_t begin, int64_t end, float* out) {
+  float* to = out + p * rows.panels * t.mr;
+  if (rows.per_panel == t.mr) {
+    const int64_t m = std::min(rows.m - begin * t.mr, (end - begin) * t.mr);
+    t.pack_a(floats_at(a, begin * t.mr, p), a.row_stride, a.k_stride, m, count, to + begin * count * t.mr);
+  } else {
+    for (int64_t i = begin; i < end; ++i)
+      t.pack_a(floats_at(a, i * rows.per_panel, p), a.row_stride, a.k_stride, rows.count(i), count,
+               to + i * count * t.mr);
+  }
+}
+
+}  // namespace
+
 void pack_gemm_rows(const Table& t, const Operand& a, const GemmRows& rows, int64_t k, int64_t begin,
                     int64_t end, float* out) {
   const int64_t kc = gemm_k_step(t, k);
-  for (int64_t p = 0; p < k; p += kc) {
-    const int64_t k_count = std::min(kc, k - p);
-    float* to = out + p * rows.panels * t.mr;
-    if (rows.per_panel == t.mr) {
-      const int64_t count = std::min(rows.m - begin * t.mr, (end - begin) * t.mr);
-      t.pack_a(floats_at(a, begin * t.mr, p), a.row_stride, a.k_stride, count, k_count,
-               to + begin * k_count * t.mr);
-    } else {
-      for (int64_t i = begin; i < end; ++i)
-        t.pack_a(floats_at(a, i * rows.per_panel, p), a.row_stride, a.k_stride, rows.count(i), k_count,
-                 to + i * k_count * t.mr);
-    }
-  }
+  for (int64_t p = 0; p < k; p += kc) pack_piece(t, a, rows, p, std::min(kc, k - p), begin, end, out);
 }
 
 void pack_gemm_rows(ThreadPool& pool, const Table& t, const Operand& a, const GemmRows& rows, int64_t k,
                     float* out) {
   constexpr int64_t kMaxSerial = 16384;  // up to this many elements of A, the caller packs alone
-  const auto pack = [&](int64_t begin, int64_t end) { pack_gemm_rows(t, a, rows, k, begin, end, out); };
-  if (rows.m * k <= kMaxSerial)
-    pack(0, rows.panels);
-  else
-    pool.for_ranges(rows.panels, 1, pack);
+  if (rows.m * k <= kMaxSerial) return pack_gemm_rows(t, a, rows, k, 0, rows.panels, out);
+  if (rows.panels >= pool.threads())
+    return pool.for_ranges(rows.panels, 1, [&](int64_t begin, int64_t end) {
+      pack_gemm_rows(t, a, rows, k, begin, end, out);
+    });
+  const int64_t kc = gemm_k_step(t, k), pieces = ceil_div(k, kc);
+  pool.for_ranges(rows.panels * pieces, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t i = at / pieces, p = at % pieces * kc;
+      pack_piece(t, a, rows, p, std::min(kc, k - p), i, i + 1, out);
+    }
+  });
 }
 
 void multiply_gemm_panel(const Table& t, DType type, const GemmRows& rows, int64_t k, const float* a,

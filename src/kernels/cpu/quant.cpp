@@ -205,13 +205,16 @@ void few_rows(ThreadPool& pool, const Activations& a, const Matrices& matrices) 
 void many_rows(ThreadPool& pool, const Activations& a, const Matrices& matrices) {
   const ProductPlan plan(a, *matrices[0].b);
   const int64_t pass = plan.panels();
-  int64_t groups = 0;
-  for (const GroupedMatrix& matrix : matrices) groups += ceil_div(matrix.panels(), pass);
+  int64_t groups = 0, bytes = 0;
+  for (const GroupedMatrix& matrix : matrices)
+    groups += ceil_div(matrix.panels(), pass), bytes += static_cast<int64_t>(matrix.b->bytes());
+  // Few rows read the weights as fast as the memory: smaller tasks, so that no thread waits for another.
+  const int64_t small_tasks = a.m <= kMaxInPlaceRows ? stream_tasks(pool, bytes) : 0;
   const int64_t row_bytes = std::max<int64_t>(a.blocks * activation_values(a.form), 1);
   const int64_t max = std::clamp<int64_t>(kMaxL2Bytes / row_bytes, 32, kMaxTaskRows);
   const int64_t row_tasks = ceil_div(a.m, max), rows = ceil_div(ceil_div(a.panels, row_tasks), 2) * 2;
   const int64_t target_tasks =
-      pool.threads() == 1 ? 1 : ceil_div(pool.threads() * kTasksPerThread, row_tasks);
+      pool.threads() == 1 ? 1 : ceil_div(std::max(pool.threads() * kTasksPerThread, small_tasks), row_tasks);
   const int64_t col_tasks = std::min(groups, target_tasks), cols = ceil_div(groups, col_tasks);
   pool.run(row_tasks * col_tasks, [&](int64_t task) {
     const int64_t p0 = task / col_tasks * rows, p1 = std::min(a.panels, p0 + rows);
