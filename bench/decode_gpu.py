@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Decoding on a GPU in bf16: makar against PyTorch compiled (CUDA graphs, static cache), in the same run.
 
-usage: ./dev bench decode_gpu [--batches 1,8,64] [--tokens N] [--depth N] [--program FILE] [--no-peer]
+usage: ./dev bench decode_gpu [--shape NAME] [--batches 1,8,64] [--tokens N] [--depth N] [--program FILE] [--no-peer]
 
-The model has the shapes of TinyLlama 1.1B and random weights.
+The model has random weights and the shapes of TinyLlama 1.1B (--shape llama), or of OLMoE 1B-7B (--shape olmoe: 64 experts, 8 per
+token; without PyTorch).
 """
 # builds: makar
 import argparse
@@ -31,36 +32,61 @@ def shapes():
     return out
 
 
-def write_model(folder):
+EXPERTS, EXPERTS_PER_TOKEN, EXPERT_INNER, EXPERT_LAYERS, EXPERT_HEADS, EXPERT_VOCAB = 64, 8, 1024, 16, 16, 50304
+
+
+def shapes_of_experts():
+    out = {"model.embed_tokens.weight": (EXPERT_VOCAB, WIDTH), "model.norm.weight": (WIDTH,), "lm_head.weight": (EXPERT_VOCAB, WIDTH)}
+    for i in range(EXPERT_LAYERS):
+        at = f"model.layers.{i}."
+        out.update({at + name + ".weight": (WIDTH,) for name in ("input_layernorm", "post_attention_layernorm", "self_attn.q_norm", "self_attn.k_norm")})
+        out.update({at + f"self_attn.{name}_proj.weight": (WIDTH, WIDTH) for name in "qkvo"})
+        out[at + "mlp.gate.weight"] = (EXPERTS, WIDTH)
+        for e in range(EXPERTS):
+            out.update({at + f"mlp.experts.{e}.{name}_proj.weight": (EXPERT_INNER, WIDTH) for name in ("gate", "up")})
+            out[at + f"mlp.experts.{e}.down_proj.weight"] = (WIDTH, EXPERT_INNER)
+    return out
+
+
+CONFIG_OF_EXPERTS = {"architectures": ["OlmoeForCausalLM"], "model_type": "olmoe", "hidden_size": WIDTH, "intermediate_size": EXPERT_INNER,
+                     "num_hidden_layers": EXPERT_LAYERS, "num_attention_heads": EXPERT_HEADS, "num_key_value_heads": EXPERT_HEADS,
+                     "vocab_size": EXPERT_VOCAB, "max_position_embeddings": 4096, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
+                     "tie_word_embeddings": False, "num_experts": EXPERTS, "num_experts_per_tok": EXPERTS_PER_TOKEN, "norm_topk_prob": False,
+                     "attention_bias": False, "clip_qkv": None, "bos_token_id": 1, "eos_token_id": 50279, "torch_dtype": "bfloat16"}
+
+
+def write_model(folder, experts):
     """A folder with config.json and model.safetensors in bf16: random weights of about 0.01, norms of 1."""
-    config = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": WIDTH, "intermediate_size": INNER,
+    config = CONFIG_OF_EXPERTS if experts else {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": WIDTH, "intermediate_size": INNER,
               "num_hidden_layers": LAYERS, "num_attention_heads": HEADS, "num_key_value_heads": KV_HEADS, "vocab_size": VOCAB,
               "max_position_embeddings": 2048, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu",
               "tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, "torch_dtype": "bfloat16"}
     with open(os.path.join(folder, "config.json"), "w") as f:
         json.dump(config, f)
     header, at = {}, 0
-    for name, shape in shapes().items():
+    all_shapes = shapes_of_experts() if experts else shapes()
+    for name, shape in all_shapes.items():
         size = 2 * shape[0] * (shape[1] if len(shape) > 1 else 1)
         header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
         at += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
     # bf16 values of either sign with exponents of -7 and -6: random bytes with most exponent bits fixed.
+    block = 1 << 23
+    clear = int.from_bytes(b"\xff\x80" * (block // 2), "little")
+    fixed = int.from_bytes(b"\x00\x3c" * (block // 2), "little")
+    blocks = [(int.from_bytes(os.urandom(block), "little") & clear | fixed).to_bytes(block, "little") for _ in range(61)]
     with open(os.path.join(folder, "model.safetensors"), "wb") as f:
         f.write(struct.pack("<Q", len(text)) + text)
-        clear = int.from_bytes(b"\xff\x80" * (1 << 19), "little")
-        fixed = int.from_bytes(b"\x00\x3c" * (1 << 19), "little")
-        one = b"\x80\x3f"
-        for name, shape in shapes().items():
+        one, at = b"\x80\x3f", 0
+        for name, shape in all_shapes.items():
             size = header[name]["data_offsets"][1] - header[name]["data_offsets"][0]
             if len(shape) == 1:
                 f.write(one * shape[0])
                 continue
-            for begin in range(0, size, 1 << 20):
-                n = min(1 << 20, size - begin)
-                value = int.from_bytes(os.urandom(1 << 20), "little") & clear | fixed
-                f.write(value.to_bytes(1 << 20, "little")[:n])
+            for begin in range(0, size, block):
+                f.write(blocks[at % len(blocks)][:size - begin])
+                at += 1
 
 
 def makar(program, folder, args):
@@ -143,6 +169,7 @@ def pytorch(args):
 
 def main():
     p = argparse.ArgumentParser()
+    p.add_argument("--shape", choices=("llama", "olmoe"), default="llama")
     p.add_argument("--batches", default="1,8,64")
     p.add_argument("--tokens", type=int, default=128)
     p.add_argument("--depth", type=int, default=128)
@@ -154,9 +181,9 @@ def main():
         folder = args.model or folder
         os.makedirs(folder, exist_ok=True)
         if not os.path.exists(os.path.join(folder, "model.safetensors")):
-            write_model(folder)
+            write_model(folder, args.shape == "olmoe")
         makar(args.program, folder, args)
-    if not args.no_peer:
+    if not args.no_peer and args.shape == "llama":
         pytorch(args)
 
 

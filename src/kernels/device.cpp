@@ -49,6 +49,15 @@ class DeviceScratch {
 
 }  // namespace
 
+std::vector<std::shared_ptr<const PackedWeight>> Device::pack_together(std::span<const Operand> weights,
+                                                                       int64_t n, int64_t k) {
+  std::vector<std::shared_ptr<const PackedWeight>> out;
+  for (const Operand& w : weights) out.push_back(pack(w, n, k));
+  return out;
+}
+
+int64_t Device::rows_per_tile(int64_t, int64_t) const { return 1; }
+
 std::unique_ptr<RecordedWork> Device::record(std::function<void()> work) {
   return std::make_unique<CalledWork>(std::move(work));
 }

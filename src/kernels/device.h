@@ -5,6 +5,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,9 @@ namespace makar {
   X(gemm_packed_bf16, PackedGemmBf16)                \
   X(fused_products_bf16, FusedProductsBf16)          \
   X(fused_products, FusedProducts)                   \
+  X(route_rows, RouteRows)                           \
+  X(expert_products, ExpertProducts)                 \
+  X(add_experts, AddExperts)                         \
   X(cross_entropy_bf16, CrossEntropyBf16)            \
   X(arg_max, ArgMax)                                 \
   X(sample_rows, SampleRows)                         \
@@ -141,6 +145,11 @@ class Device {
   // Packs weights [n, k] once for repeated products on this device.
   virtual std::shared_ptr<const kernels::PackedWeight> pack(const kernels::Operand& b, int64_t n,
                                                             int64_t k) = 0;
+  // Packs weights of one type and shape for expert_products(); each also serves as packed alone.
+  virtual std::vector<std::shared_ptr<const kernels::PackedWeight>> pack_together(
+      std::span<const kernels::Operand> weights, int64_t n, int64_t k);
+  // The rows per tile of an ExpertTiles for this number of rows, routed ones counted each time.
+  virtual int64_t rows_per_tile(int64_t routed_rows, int64_t experts) const;
 
   // Whether running recorded work again costs less than calling its kernels again.
   virtual bool records_work() const { return false; }

@@ -4,6 +4,7 @@
 #pragma once
 #include "kernels/args/attention.h"
 #include "kernels/args/elementwise.h"
+#include "kernels/args/experts.h"
 #include "kernels/args/losses.h"
 #include "kernels/args/norms.h"
 #include "kernels/args/optimizers.h"

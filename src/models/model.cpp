@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
+#include <set>
 
 #include "nn/gathered_adapters.h"
 #include "ops/bf16.h"
@@ -345,24 +348,40 @@ std::vector<const Parameter*> Model::output_weights() const {
   return out;
 }
 
+std::vector<std::vector<Linear*>> Model::packed_groups() {
+  std::vector<std::vector<Linear*>> groups;
+  std::set<const Linear*> of_experts;
+  for (Stack* stack : {encoder_.get(), decoder_.get()})
+    if (stack)
+      for (Block& b : stack->blocks())
+        for (std::vector<Linear*>& layer : b.feed_forward.expert_layers()) {
+          of_experts.insert(layer.begin(), layer.end());
+          groups.push_back(std::move(layer));
+        }
+  each_linear([&](const std::string&, Linear& linear) {
+    if (!of_experts.contains(&linear)) groups.push_back({&linear});
+  });
+  return groups;
+}
+
 void Model::pack(Device& device, bool release, DType activations) {
   activations_ = activations;
   parameters().to(device.memory());
-  std::vector<Linear*> linears;
-  each_linear([&](const std::string&, Linear& linear) { linears.push_back(&linear); });
-  std::stable_sort(linears.begin(), linears.end(), [](const Linear* a, const Linear* b) {
-    return a->weight()->shape.count() > b->weight()->shape.count();
-  });
+  std::vector<std::vector<Linear*>> groups = packed_groups();
+  std::ranges::stable_sort(groups, std::greater{},
+                           [](const auto& group) { return group[0]->weight()->shape.count(); });
   std::map<const Parameter*, int> readers;
   for (const Stack* stack : {encoder_.get(), decoder_.get()})
     if (stack) ++readers[stack->tokens()];
   for (Stack* stack : {encoder_.get(), decoder_.get()})
     if (stack)
       for (Block& b : stack->blocks()) b.mixer.pack(device);
-  for (const Linear* linear : linears) ++readers[linear->weight()];
-  for (Linear* linear : linears) {
-    linear->pack(device, activations);
-    if (release && readers[linear->weight()] == 1) linear->release();
+  for (const auto& group : groups)
+    for (const Linear* linear : group) ++readers[linear->weight()];
+  for (const auto& group : groups) {
+    Linear::pack_together(device, group, activations);
+    for (Linear* linear : group)
+      if (release && readers[linear->weight()] == 1) linear->release();
   }
 }
 

@@ -72,6 +72,8 @@ class Model {
 
   // Calls visit(name, linear) for every Linear; names as in parameters() without ".weight".
   void each_linear(const std::function<void(const std::string&, Linear&)>& visit);
+  // Every Linear, in groups that are packed together: a layer of all experts, or a single one.
+  std::vector<std::vector<Linear*>> packed_groups();
   // Weights of the layers that compute the model's outputs: vocabulary (the token table when tied), labels.
   std::vector<const Parameter*> output_weights() const;
   // Packs all weights for the kernels, the largest first; the model is read-only afterwards. With `release`,

@@ -1,6 +1,7 @@
 // A decoding step of a pre-norm block with gated feed-forward in bf16, with weights in bf16 or block types:
 // five fused ops instead of a dozen.
 #include <algorithm>
+#include <vector>
 
 #include "nn/block.h"
 #include "ops/bf16.h"
@@ -20,11 +21,14 @@ bool Block::has_fused_step(const ForwardContext& f, const AttentionInputs& in, i
                            !spec_.cross && norm1_.is_rms() && norm2_.is_rms();
   const bool plain_attention = a.qk_norm == QkNorm::kNone && a.clip == 0.0f && !a.sink_logits &&
                                !a.rope_values && !a.latent && !a.relative;
-  if (!plain_block || !plain_attention || g.width == 0 || g.experts > 0 || !g.gated || g.gate_limit > 0)
+  const bool routed = g.experts > 0;
+  if (!plain_block || !plain_attention || g.width == 0 || (!routed && (!g.gated || g.gate_limit > 0)))
     return false;
-  const FeedForward::Expert& e = feed_forward.experts[0];
-  const std::initializer_list<const Linear*> layers = {&attention.q, &attention.k, &attention.v, &attention.o,
-                                                       &e.gate,      &e.up,        &e.down};
+  std::vector<const Linear*> layers = {&attention.q, &attention.k, &attention.v, &attention.o};
+  if (!routed)
+    for (const Linear FeedForward::Expert::* l :
+         {&FeedForward::Expert::gate, &FeedForward::Expert::up, &FeedForward::Expert::down})
+      layers.push_back(&(feed_forward.experts[0].*l));
   const auto all = [&](auto&& suits) {
     return std::all_of(layers.begin(), layers.end(), [&](const Linear* l) { return suits(l->plain_type()); });
   };
@@ -38,13 +42,14 @@ bool Block::has_fused_step(const ForwardContext& f, const AttentionInputs& in, i
 Tensor Block::fused_step(ForwardContext& f, const Tensor& x, const AttentionInputs& in, int64_t layer) const {
   Context& ctx = f.ops;
   const Attention& a = attention;
-  const FeedForward::Expert& e = feed_forward.experts[0];
   const ops::PackedLayer layers[] = {a.q.layer(), a.k.layer(), a.v.layer()};
   const auto qkv = ops::normed_linears(ctx, x, norm1_.rms(), layers);
   const auto& rope = a.spec().rope;
   const Tensor mixed = ops::attend_next(ctx, qkv[0], qkv[1], qkv[2], rope ? &*rope : nullptr, in.rope,
                                         f.cache->keys(layer), in.self, a.options());
   const Tensor y = ops::added_linear(ctx, x, mixed, a.o.layer());
+  if (spec_.feed_forward.experts > 0) return ops::add(ctx, y, feed_forward(f, norm2_(ctx, y)));
+  const FeedForward::Expert& e = feed_forward.experts[0];
   const Tensor inner =
       ops::normed_gate(ctx, y, norm2_.rms(), e.gate.layer(), e.up.layer(), spec_.feed_forward.activation);
   return ops::added_linear(ctx, y, inner, e.down.layer());

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
 #include "ops/bf16.h"
 #include "ops/shape.h"
@@ -51,18 +50,21 @@ Tensor clamped_gate(Context& ctx, const Tensor& gate, const Tensor& up, float li
 
 }  // namespace
 
+// What is between up, and gate if there is one, and down.
+static Tensor between(Context& ctx, const Tensor& gate, const Tensor& up, const FeedForwardSpec& spec) {
+  if (spec.gated)
+    return spec.gate_limit > 0 ? clamped_gate(ctx, gate, up, spec.gate_limit)
+                               : ops::gated(ctx, gate, up, spec.activation);
+  const bool sharp = spec.sharpness != 1.0f;
+  Tensor hidden = ops::activate(ctx, sharp ? ops::scale(ctx, up, spec.sharpness) : up, spec.activation);
+  if (sharp) hidden = ops::scale(ctx, hidden, 1.0f / spec.sharpness);
+  return spec.squared ? ops::activate(ctx, hidden, Activation::kSquare) : hidden;
+}
+
 Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const {
-  if (!spec.gated) {
-    const bool sharp = spec.sharpness != 1.0f;
-    const Tensor projected = up(ctx, x);
-    Tensor hidden =
-        ops::activate(ctx, sharp ? ops::scale(ctx, projected, spec.sharpness) : projected, spec.activation);
-    if (sharp) hidden = ops::scale(ctx, hidden, 1.0f / spec.sharpness);
-    return down(ctx, spec.squared ? ops::activate(ctx, hidden, Activation::kSquare) : hidden);
-  }
+  if (!spec.gated) return down(ctx, between(ctx, {}, up(ctx, x), spec));
   const std::vector<Tensor> gate_and_up = Linear::together(ctx, x, {&gate, &up});
-  return down(ctx, spec.gate_limit > 0 ? clamped_gate(ctx, gate_and_up[0], gate_and_up[1], spec.gate_limit)
-                                       : ops::gated(ctx, gate_and_up[0], gate_and_up[1], spec.activation));
+  return down(ctx, between(ctx, gate_and_up[0], gate_and_up[1], spec));
 }
 
 Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
@@ -76,52 +78,53 @@ Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
   return ops::add(ctx, y, z);
 }
 
-// The indices of the k largest values, largest first; ties by index.
-static std::vector<int64_t> largest(const std::vector<float>& values, int64_t k) {
-  std::vector<int64_t> order(values.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto before = [&](int64_t a, int64_t b) {
-    const float x = values[static_cast<size_t>(a)], y = values[static_cast<size_t>(b)];
-    return x != y ? x > y : a < b;
-  };
-  std::partial_sort(order.begin(), order.begin() + k, order.end(), before);
-  order.resize(static_cast<size_t>(k));
-  return order;
-}
-
-// Keeps the scores of the best groups of experts and sets the others to 0. A group's score is that of its
-// best expert; with a sigmoid router, the sum of its best two.
-static void keep_best_groups(std::vector<float>& scores, const FeedForwardSpec& spec) {
-  const auto size = static_cast<int64_t>(scores.size()) / spec.expert_groups;
-  std::vector<float> groups;
-  for (int64_t g = 0; g < spec.expert_groups; ++g) {
-    const std::vector<float> group_scores(scores.begin() + g * size, scores.begin() + (g + 1) * size);
-    float total = 0;
-    for (const int64_t i : largest(group_scores, std::min<int64_t>(size, spec.sigmoid_router ? 2 : 1)))
-      total += group_scores[static_cast<size_t>(i)];
-    groups.push_back(total);
-  }
-  const std::vector<int64_t> best_groups = largest(groups, spec.groups_per_token);
-  for (int64_t g = 0; g < spec.expert_groups; ++g)
-    if (std::find(best_groups.begin(), best_groups.end(), g) == best_groups.end())
-      std::fill_n(scores.begin() + g * size, size, 0.0f);
-}
-
-std::vector<int64_t> FeedForward::choose(const Tensor& probabilities) const {
-  const int64_t rows = probabilities.dim(0), count = spec_.experts;
-  const Tensor host_probabilities = probabilities.host();
-  const Tensor correction = correction_ ? correction_->value.host() : Tensor();
-  std::vector<int64_t> out;
-  for (int64_t r = 0; r < rows; ++r) {
-    const float* p = host_probabilities.f32() + r * count;
-    std::vector<float> scores(p, p + count);
-    if (correction.defined())
-      for (int64_t e = 0; e < count; ++e) scores[static_cast<size_t>(e)] += correction.f32()[e];
-    if (spec_.expert_groups > 1) keep_best_groups(scores, spec_);
-    const std::vector<int64_t> best = largest(scores, spec_.experts_per_token);
-    out.insert(out.end(), best.begin(), best.end());
+std::vector<std::vector<Linear*>> FeedForward::expert_layers() {
+  std::vector<std::vector<Linear*>> out;
+  if (spec_.experts == 0) return out;
+  for (Linear Expert::* layer : {&Expert::gate, &Expert::up, &Expert::down}) {
+    if (!(experts[0].*layer).defined()) continue;
+    out.emplace_back();
+    for (Expert& e : experts) out.back().push_back(&(e.*layer));
   }
   return out;
+}
+
+bool FeedForward::routes_on_device() const {
+  return std::ranges::all_of(experts, [](const Expert& e) {
+    return (!e.gate.defined() || e.gate.packed_together()) && e.up.packed_together() &&
+           e.down.packed_together();
+  });
+}
+
+ops::RoutingOptions FeedForward::routing() const {
+  return {spec_.experts_per_token, spec_.expert_groups, spec_.groups_per_token,
+          spec_.sigmoid_router,    spec_.normalized,    spec_.routed_scale};
+}
+
+Tensor FeedForward::probabilities(Context& ctx, const Tensor& x) const {
+  const Tensor logits = ops::cast_to_f32(ctx, router(ctx, x));
+  return spec_.sigmoid_router ? ops::activate(ctx, logits, Activation::kSigmoid) : ops::softmax(ctx, logits);
+}
+
+Tensor FeedForward::run_together(Context& ctx, const Tensor& x) const {
+  const ops::Routing r =
+      ops::route(ctx, probabilities(ctx, x), correction_ ? correction_->value : Tensor(), routing());
+  const auto layer_of = [&](Linear Expert::* layer) {
+    ops::ExpertLayer out;
+    for (const Expert& e : experts) {
+      const ops::PackedLayer one = (e.*layer).layer();
+      out.weights.push_back(one.packed);
+      if (one.bias.defined()) out.biases.push_back(one.bias);
+    }
+    return out;
+  };
+  std::vector<ops::ExpertLayer> first;
+  if (spec_.gated) first.push_back(layer_of(&Expert::gate));
+  first.push_back(layer_of(&Expert::up));
+  const std::vector<Tensor> inner = ops::expert_linears(ctx, x, true, r, first);
+  const Tensor hidden = between(ctx, spec_.gated ? inner[0] : Tensor(), inner.back(), spec_);
+  const ops::ExpertLayer down[] = {layer_of(&Expert::down)};
+  return ops::add_experts(ctx, ops::expert_linears(ctx, hidden, false, r, down)[0], r);
 }
 
 // Routes each token to its k most probable experts, with their probabilities as weights, renormalised over
@@ -129,12 +132,12 @@ std::vector<int64_t> FeedForward::choose(const Tensor& probabilities) const {
 // depend on other tokens.
 Tensor FeedForward::run_experts(ForwardContext& f, const Tensor& x) const {
   Context& ctx = f.ops;
+  if (!ctx.tape && !ctx.observer && !f.record && ctx.row_adapters.empty() && routes_on_device())
+    return run_together(ctx, x);
   const int64_t rows = x.dim(0), count = spec_.experts, k = spec_.experts_per_token;
-  const Tensor logits = ops::cast_to_f32(ctx, router(ctx, x));  // [rows, experts], scored in f32
-  const Tensor probabilities =
-      spec_.sigmoid_router ? ops::activate(ctx, logits, Activation::kSigmoid) : ops::softmax(ctx, logits);
-  // Routing is decided on the host; rows are gathered per expert.
-  const std::vector<int64_t> choices = choose(probabilities);
+  const Tensor probabilities = this->probabilities(ctx, x);
+  const std::vector<int64_t> choices =
+      ops::choose_experts(ctx, probabilities, correction_ ? correction_->value : Tensor(), routing());
   if (f.record) {
     f.record->router_probabilities.push_back(probabilities);
     f.record->router_choices.push_back(choices);

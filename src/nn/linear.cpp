@@ -1,5 +1,7 @@
 #include "nn/linear.h"
 
+#include <algorithm>
+
 #include "base/file.h"
 #include "ops/bf16.h"
 #include "ops/elementwise.h"
@@ -97,15 +99,38 @@ Tensor Linear::merged(Context& ctx) const {
 }
 
 void Linear::pack(Device& device, DType activations) {
-  const Tensor& w = weight_->value;
-  Tensor source = w;
-  if (activations == DType::kBF16 && !is_block(w.dtype())) {
-    Context ctx{device};
-    source = ops::cast_to_bf16(ctx, w.dtype() == DType::kF16 ? ops::decode_to_f32(device, w) : w);
+  Linear* self = this;
+  pack_together(device, {&self, 1}, activations);
+}
+
+void Linear::pack_together(Device& device, std::span<Linear* const> linears, DType activations) {
+  std::vector<Tensor> sources;
+  std::vector<kernels::Operand> operands;
+  for (const Linear* l : linears) {
+    const Tensor& w = l->weight_->value;
+    check(w.shape() == linears[0]->weight_->value.shape(), "layers that are packed together have one shape");
+    sources.push_back(w);
+    if (activations == DType::kBF16 && !is_block(w.dtype())) {
+      Context ctx{device};
+      sources.back() =
+          ops::cast_to_bf16(ctx, w.dtype() == DType::kF16 ? ops::decode_to_f32(device, w) : w);
+    }
+    operands.push_back({address_on(device, sources.back()), sources.back().dtype(), w.dim(1), 1});
   }
-  packed_ = device.pack({address_on(device, source), source.dtype(), w.dim(1), 1}, w.dim(0), w.dim(1));
-  // From now on only the packed copy is read.
-  if (w.memory().is_host()) MappedFile::release_pages({w.raw(), w.bytes()});
+  const Tensor& first = sources[0];
+  // Experts of a file may have several types: those are not packed for one kernel.
+  const bool alike = std::ranges::all_of(operands, [&](const auto& o) { return o.type == first.dtype(); });
+  for (size_t i = 0; i < linears.size(); i += alike ? linears.size() : 1) {
+    const auto packed = device.pack_together(std::span(operands).subspan(i, alike ? linears.size() : 1),
+                                             first.dim(0), first.dim(1));
+    for (size_t j = 0; j < packed.size(); ++j)
+      linears[i + j]->packed_ = packed[j], linears[i + j]->together_ = alike && linears.size() > 1;
+  }
+  // From now on only the packed copies are read.
+  for (const Linear* l : linears) {
+    const Tensor& w = l->weight_->value;
+    if (w.memory().is_host()) MappedFile::release_pages({w.raw(), w.bytes()});
+  }
 }
 
 void Linear::release() {

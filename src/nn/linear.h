@@ -2,6 +2,7 @@
 // et al., 2021; DoRA, Liu et al., 2024).
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -46,9 +47,13 @@ class Linear {
   // Packs the weight for the device's kernels. The copy does not follow later updates of the weight: call
   // unpack() before an update. With activations in bf16, floats are rounded to bf16.
   void pack(Device& device, DType activations = DType::kF32);
+  // The same for layers of one shape, such as those of all experts, so that one kernel can multiply by all.
+  static void pack_together(Device& device, std::span<Linear* const> linears, DType activations);
   bool packed() const { return packed_ != nullptr; }
   // The type it is packed in; f32 if it is not packed or has an adapter.
   DType plain_type() const { return packed_ && !adapter_ ? packed_->type() : DType::kF32; }
+  // Whether it was packed with others, and has no adapter.
+  bool packed_together() const { return packed_ && together_ && !adapter_; }
   ops::PackedLayer layer() const { return {bias_ ? bias_->value : Tensor(), packed_.get()}; }
   // Frees the unpacked weight after pack(), unless an adapter needs it or it is a view of a mapped file,
   // whose pages pack() has released.
@@ -63,6 +68,7 @@ class Linear {
   std::shared_ptr<Adapter> adapter_;
   std::vector<std::shared_ptr<const Adapter>> row_adapters_;
   std::shared_ptr<const kernels::PackedWeight> packed_;
+  bool together_ = false;
 };
 
 }  // namespace makar

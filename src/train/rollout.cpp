@@ -1,5 +1,7 @@
 #include "train/rollout.h"
 
+#include <algorithm>
+
 #include "base/rng.h"
 #include "infer/engine.h"
 
@@ -13,11 +15,11 @@ class PackedForSampling {
   PackedForSampling(Model& model, Device& device, DType activations)
       : model_(model), activations_(model.activations()) {
     model.set_activations(activations);
-    model.each_linear([&](const std::string&, Linear& linear) {
-      if (linear.packed()) return;
-      linear.pack(device, activations);
-      packed_.push_back(&linear);
-    });
+    for (const std::vector<Linear*>& group : model.packed_groups()) {
+      if (std::ranges::any_of(group, &Linear::packed)) continue;
+      Linear::pack_together(device, group, activations);
+      packed_.insert(packed_.end(), group.begin(), group.end());
+    }
   }
   ~PackedForSampling() {
     for (Linear* linear : packed_) linear->unpack();

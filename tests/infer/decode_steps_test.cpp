@@ -40,7 +40,10 @@ class DecodeStepsTest : public testing::TestWithParam<Case> {
     for (const auto& p : model.parameters().all())
       if (blocks && p->value.rank() == 2 && p->value.dim(1) % 32 == 0) p->value = as_q8_0(p->value);
     model.parameters().to(device_->memory());
-    if (std::get<2>(GetParam())) model.pack(*device_, false, DType::kBF16);
+    // The experts of rows are chosen on the device if their weights are packed.
+    const bool bf16 = std::get<2>(GetParam());
+    if (bf16 || model.spec().decoder->routed())
+      model.pack(*device_, false, bf16 ? DType::kBF16 : DType::kF32);
   }
 
   SampleRequest request(size_t i) const {
@@ -82,7 +85,8 @@ class DecodeStepsTest : public testing::TestWithParam<Case> {
 INSTANTIATE_TEST_SUITE_P(Devices, DecodeStepsTest,
                          testing::Combine(testing::Values("cpu", "fence", "cuda"),
                                           testing::Values("small/llama", "small/llama_q8_0", "small/gpt2",
-                                                          "small/gemma3_text"),
+                                                          "small/gemma3_text", "small/mixtral",
+                                                          "small/mixtral_q8_0", "small/deepseek_v3"),
                                           testing::Bool()),
                          [](const auto& info) {
                            return std::get<0>(info.param) + "_" + std::get<1>(info.param).substr(6) +

@@ -68,9 +68,9 @@ __global__ void __launch_bounds__(kThreads<kDim, kRows>) forward_kernel(Attentio
   std::byte* const shared = dynamic_shared();
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
-  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kRows;  // rows with the most keys first
+  const int i0 = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kRows;  // of all heads, the rows with the most keys first
   if (i0 >= visible.rows) return;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.x, dim = static_cast<int>(a.shape.head_dim);
   const int kv_head = head / static_cast<int>(a.shape.heads / a.shape.kv_heads);
   const int64_t q_stride = a.shape.heads * dim;
   const Bf16* q = a.q + s.q_start * q_stride + head * dim;
@@ -162,7 +162,7 @@ void run_forward(cudaStream_t stream, const AttentionBf16& a, const Keys& keys) 
   static const cudaError_t ready = cudaFuncSetAttribute(
       forward_kernel<kDim, kRows, Keys>, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
   cuda_check(ready, "attention_bf16");
-  const dim3 grid(static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows), static_cast<unsigned>(a.shape.heads),
+  const dim3 grid(static_cast<unsigned>(a.shape.heads), static_cast<unsigned>((a.shape.max_q_rows + kRows - 1) / kRows),
                   static_cast<unsigned>(a.shape.count));
   launch(stream, grid, kThreads<kDim, kRows>, shared, forward_kernel<kDim, kRows, Keys>, a, keys);
 }

@@ -53,9 +53,9 @@ __global__ void __launch_bounds__(kThreads) dq_kernel(AttentionBackwardBf16 a, c
   constexpr int kBlocks = kM<kDim>, kWarpRows = 16 * kBlocks, kQueries = kRows<kDim>;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
-  const int i0 = static_cast<int>(gridDim.x - 1 - blockIdx.x) * kQueries;  // rows with the most keys first
+  const int i0 = static_cast<int>(gridDim.y - 1 - blockIdx.y) * kQueries;  // of all heads, the rows with the most keys first
   if (i0 >= visible.rows) return;
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.y, dim = static_cast<int>(a.shape.head_dim);
+  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, head = blockIdx.x, dim = static_cast<int>(a.shape.head_dim);
   const HeadRows at(a.shape, s, head, head / (a.shape.heads / a.shape.kv_heads));
   constexpr int kTileBytes = kKeys * kDim * 2, kQueryBytes = kQueries * kDim * 2;
   const Tile<kDim> queries{shared_address(shared)}, gradients{queries.base + kQueryBytes};
@@ -133,10 +133,10 @@ __global__ void __launch_bounds__(kThreads) dkv_kernel(AttentionBackwardBf16 a, 
   constexpr int kKeyBytes = kBlockKeys * kDim * 2, kQueryBytes = kQueryTile * kDim * 2;
   const SequenceRows s = a.shape.sequences[blockIdx.z];
   const VisibleKeys visible(a.shape, s);
-  const int j0 = static_cast<int>(blockIdx.x) * kBlockKeys;
+  const int j0 = static_cast<int>(blockIdx.y) * kBlockKeys;
   if (j0 >= visible.keys) return;
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, dim = static_cast<int>(a.shape.head_dim);
-  const int group = static_cast<int>(a.shape.heads / a.shape.kv_heads), kv_head = blockIdx.y;
+  const int group = static_cast<int>(a.shape.heads / a.shape.kv_heads), kv_head = blockIdx.x;
   const Tile<kDim> keys{shared_address(shared)}, values{keys.base + kKeyBytes};
   const uint32_t tiles = keys.base + 2 * kKeyBytes;
   const auto queries_in = [&](int t) { return Tile<kDim>{tiles + (t & 1) * 2 * kQueryBytes}; };
@@ -230,10 +230,10 @@ void run_backward(cudaStream_t stream, const AttentionBackwardBf16& a, const flo
   cuda_check(dkv_ready, "attention_backward_bf16");
   const auto tiles = [](int64_t rows) { return static_cast<unsigned>((rows + kRows<kDim> - 1) / kRows<kDim>); };
   const auto count = static_cast<unsigned>(a.shape.count);
-  const dim3 by_query(tiles(a.shape.max_q_rows), static_cast<unsigned>(a.shape.heads), count);
+  const dim3 by_query(static_cast<unsigned>(a.shape.heads), tiles(a.shape.max_q_rows), count);
   launch(stream, by_query, kThreads, dq_shared<kDim>(), dq_kernel<kDim>, a, delta);
   if (a.shape.max_kv_rows > 0) {
-    const dim3 by_key(tiles(a.shape.max_kv_rows), static_cast<unsigned>(a.shape.kv_heads), count);
+    const dim3 by_key(static_cast<unsigned>(a.shape.kv_heads), tiles(a.shape.max_kv_rows), count);
     launch(stream, by_key, kThreads, dkv_shared<kDim>(), dkv_kernel<kDim>, a, delta);
   }
 }

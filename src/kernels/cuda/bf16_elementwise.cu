@@ -175,6 +175,24 @@ void CudaDevice::gated_backward_bf16(const GatedBackwardBf16& a) {
 void CudaDevice::rope_bf16(const RopeBf16& a) {
   const int half = static_cast<int>(a.rotary / 2), dim = static_cast<int>(a.head_dim), heads = static_cast<int>(a.heads);
   const int pairs = half + dim - static_cast<int>(a.rotary), width = heads * dim, items = heads * pairs;
+  if (!a.interleaved && a.rotary == dim && half % 8 == 0 && all_aligned(a.x, a.y) && all_aligned(a.cos, a.sin)) {
+    const int groups = half / 8;  // of eight pairs
+    return each(stream_, a.rows * heads * groups, [=] __device__(int64_t item) {
+      const int64_t row = item / (heads * groups);
+      const int in_row = static_cast<int>(item - row * heads * groups), i = in_row % groups * 8;
+      const int64_t at = row * width + in_row / groups * dim + i;
+      float p[8], q[8], c[8], s[8], turned[8];
+      load8(a.x + at, 8, true, p), load8(a.x + at + half, 8, true, q);
+      load8(a.cos + row * half + i, 8, true, c), load8(a.sin + row * half + i, 8, true, s);
+      for (int j = 0; j < 8; ++j) {
+        s[j] *= a.sign;
+        turned[j] = madd(p[j], c[j], -(q[j] * s[j]));
+      }
+      store8(a.y + at, 8, true, turned);
+      for (int j = 0; j < 8; ++j) turned[j] = madd(q[j], c[j], p[j] * s[j]);
+      store8(a.y + at + half, 8, true, turned);
+    });
+  }
   // One thread per rotated pair, and one per unrotated dimension.
   each(stream_, a.rows * items, [=] __device__(int64_t item) {
     const int64_t r = item / items;

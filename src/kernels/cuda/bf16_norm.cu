@@ -137,6 +137,7 @@ void CudaDevice::norm_bf16(const NormBf16& a) {
   if (few && vector && n % 256 == 0 && n <= 65536)
     return launch_early(stream_, dim3(static_cast<unsigned>(a.rows)), 32, 0, n <= 2048 ? few_rms_rows_kernel<8> : few_long_rms_rows_kernel, a);
   if (vector && n <= kShortRow) return with_parts(n, [&](auto parts) { norm_rows<decltype(parts)::value>(stream_, a); });
+  if (vector && n <= 4 * kShortRow) return n <= 2 * kShortRow ? norm_rows<8>(stream_, a) : norm_rows<16>(stream_, a);
   if (a.addend) {
     add_bf16({a.x, a.addend, a.sum, a.rows * n});
     return norm_bf16({a.rms, a.sum, a.w, a.b, a.y, a.stats, a.rows, n, a.eps, a.offset});

@@ -77,6 +77,9 @@ class CudaDevice : public Device {
   std::unique_ptr<RecordedWork> record(std::function<void()> work) override;
   std::unique_ptr<PendingCopy> copy_later(const std::byte* from, size_t bytes) override;
   std::shared_ptr<const kernels::PackedWeight> pack(const kernels::Operand& b, int64_t n, int64_t k) override;
+  std::vector<std::shared_ptr<const kernels::PackedWeight>> pack_together(std::span<const kernels::Operand> weights, int64_t n,
+                                                                          int64_t k) override;
+  int64_t rows_per_tile(int64_t routed_rows, int64_t experts) const override;
 
 #define MAKAR_KERNEL(entry, arguments) void entry(const kernels::arguments& args) override;
   MAKAR_DEVICE_KERNELS(MAKAR_KERNEL)

@@ -6,6 +6,7 @@
 
 #include "kernels/cuda/cuda_device.cuh"
 #include "kernels/cuda/cuda_weight.cuh"
+#include "kernels/cuda/expert_products.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/quant_product.cuh"
 
@@ -16,6 +17,7 @@ using cuda::madd;
 
 namespace {
 
+constexpr size_t kPackedAlignment = 256;  // of weights that are packed together
 constexpr int kThreadsPerBlock = 256, kLoads = 4;  // loads of each operand per thread and step
 
 // A block of 16 x 16 threads computes 16 * each rows and columns, `each` x `each` outputs per thread. Small
@@ -113,6 +115,41 @@ void run_gemm(cudaStream_t stream, const Gemm& a, unsigned count = 1, const Step
   cuda::launch(stream, grid, kThreadsPerBlock, 0, gemm_kernel<each>, a.m, a.n, a.k, a.a, a.b, a.out, steps);
 }
 
+// Products of routed rows: a block computes 8 places and 32 columns, one output per thread.
+constexpr int kPlaces = 8, kColumns = 32, kDepth = 32;
+struct RoutedGemm {
+  ExpertTiles tiles;
+  const float* x;
+  bool gathered;
+  Operand b;
+  int64_t b_step, n, k;  // b_step: bytes from one expert to the next
+  const float* const* biases;
+  float* y;
+};
+__global__ void routed_kernel(const __grid_constant__ RoutedGemm p) {
+  __shared__ float xs[kPlaces][kDepth], bs[kDepth][kColumns + 1];
+  const int r = threadIdx.x / kColumns, c = threadIdx.x % kColumns;
+  const int64_t place = static_cast<int64_t>(blockIdx.y) * kPlaces + r, column = static_cast<int64_t>(blockIdx.x) * kColumns + c;
+  const int64_t per_tile = p.tiles.rows_per_tile, expert = p.tiles.experts[blockIdx.y * kPlaces / per_tile];
+  if (expert < 0) return;
+  const int64_t row = p.tiles.rows[place], from = p.gathered ? row : place;
+  Operand b = p.b;
+  b.data = static_cast<const std::byte*>(b.data) + expert * p.b_step;
+  float sum = 0.0f;
+  for (int64_t k0 = 0; k0 < p.k; k0 += kDepth) {
+    xs[r][c] = row >= 0 && k0 + c < p.k ? p.x[from * p.k + k0 + c] : 0.0f;
+    for (int i = r; i < kColumns; i += kPlaces) {
+      const int64_t weight = static_cast<int64_t>(blockIdx.x) * kColumns + i;
+      bs[c][i] = weight < p.n && k0 + c < p.k ? read(b, weight, k0 + c) : 0.0f;
+    }
+    __syncthreads();
+    const int depth = p.k - k0 < kDepth ? static_cast<int>(p.k - k0) : kDepth;
+    for (int d = 0; d < depth; ++d) sum = madd(xs[r][d], bs[d][c], sum);
+    __syncthreads();
+  }
+  if (row >= 0 && column < p.n) p.y[place * p.n + column] = p.biases ? sum + p.biases[expert][column] : sum;
+}
+
 template <class T>
 void copy_strided(cudaStream_t stream, const T* from, int64_t row_stride, int64_t k_stride, T* to, int64_t n,
                   int64_t k) {
@@ -140,25 +177,36 @@ void CudaDevice::gemm_batch(const GemmBatch& a) {
 }
 
 std::shared_ptr<const PackedWeight> CudaDevice::pack(const Operand& b, int64_t n, int64_t k) {
-  const int form = cuda::cuda_form_of(b.type);
-  check(!is_block(b.type) || (b.k_stride == 1 && b.row_stride == k), "a matrix of a block type must be contiguous");
-  const DType type = b.type == DType::kF16_64 ? DType::kF16 : b.type;  // the same bytes
-  auto packed = std::make_shared<CudaWeight>(memory_, type, n, k, form,
-                                             form >= 0 ? cuda::quant_bytes(type, n, k) : bytes_of(type, n * k));
-  const auto copy = [&](auto* to) {
-    const auto* from = static_cast<const std::remove_reference_t<decltype(*to)>*>(b.data);
-    copy_strided(stream_, from, b.row_stride, b.k_stride, to, n, k);
-  };
-  if (form >= 0)
-    cuda::pack_blocks(stream_, type, static_cast<const std::byte*>(b.data), n, k, packed->data());
-  else if (size_of(type) == 4)
-    copy(reinterpret_cast<uint32_t*>(packed->data()));
-  else
-    copy(reinterpret_cast<uint16_t*>(packed->data()));
+  return pack_together({&b, 1}, n, k)[0];
+}
+
+std::vector<std::shared_ptr<const PackedWeight>> CudaDevice::pack_together(std::span<const Operand> weights, int64_t n, int64_t k) {
+  const DType given = weights[0].type, type = given == DType::kF16_64 ? DType::kF16 : given;  // the same bytes
+  const int form = cuda::cuda_form_of(given);
+  const size_t bytes = form >= 0 ? cuda::quant_bytes(type, n, k) : bytes_of(type, n * k);
+  const size_t step = weights.size() == 1 ? bytes : (bytes + kPackedAlignment - 1) / kPackedAlignment * kPackedAlignment;
+  const size_t all = step * weights.size();
+  const std::shared_ptr<std::byte> block(memory_.allocate(all), [this, all](std::byte* b) { memory_.deallocate(b, all); });
+  std::vector<std::shared_ptr<const PackedWeight>> out;
+  for (const Operand& b : weights) {
+    check(b.type == given, "weights that are packed together have one type");
+    check(!is_block(given) || (b.k_stride == 1 && b.row_stride == k), "a matrix of a block type must be contiguous");
+    std::byte* const to = block.get() + step * out.size();
+    const auto copy = [&](auto* values) {
+      copy_strided(stream_, static_cast<decltype(values)>(const_cast<void*>(b.data)), b.row_stride, b.k_stride, values, n, k);
+    };
+    if (form >= 0)
+      cuda::pack_blocks(stream_, type, static_cast<const std::byte*>(b.data), n, k, to);
+    else if (size_of(type) == 4)
+      copy(reinterpret_cast<uint32_t*>(to));
+    else
+      copy(reinterpret_cast<uint16_t*>(to));
+    out.push_back(std::make_shared<CudaWeight>(type, n, k, form, bytes, std::shared_ptr<std::byte>(block, to)));
+  }
   // Kernels that start early read weights before they wait. What is written before the last plain launch is visible to them: an
   // empty one. (finish() cannot be recorded.)
   cuda::once(stream_, [] __device__() {});
-  return packed;
+  return out;
 }
 
 void CudaDevice::gemm_packed(const PackedGemm& a) {
@@ -168,6 +216,16 @@ void CudaDevice::gemm_packed(const PackedGemm& a) {
     if (b.form() < 0) gemm({a.m, b.n(), b.k(), a.a, b.operand(), a.products[i].out});
   }
   cuda::run_quant(stream_, memory_, cuda::quant_call(a));
+}
+
+void cuda::run_routed_f32(cudaStream_t stream, const ExpertProducts& a) {
+  for (int64_t i = 0; i < a.count; ++i) {
+    const CudaExperts w(a.products[i], a.experts);
+    const RoutedGemm p{a.tiles, static_cast<const float*>(a.x), a.gathered, w.first->operand(), w.step, w.first->n(),
+                       w.first->k(), a.products[i].biases, static_cast<float*>(a.products[i].y)};
+    launch(stream, dim3(static_cast<unsigned>((p.n + kColumns - 1) / kColumns), static_cast<unsigned>(a.tiles.places() / kPlaces)),
+           kPlaces * kColumns, 0, routed_kernel, p);
+  }
 }
 
 }  // namespace makar

@@ -39,21 +39,30 @@ __global__ void __launch_bounds__(kFewThreads) quant_few_kernel(const __grid_con
     while (first + 1 < p.count && tile >= p.products[first].tiles) tile -= p.products[first++].tiles;
   float *sums = few_shared, *scales = few_shared + static_cast<size_t>(pairs) * p.blocks * p.m * kQuantTileRows;
 
+  int expert = 0;
+  if (p.experts) {
+    wait_for_previous_kernel();
+    expert = p.experts[blockIdx.y];
+    if (expert < 0) return;
+  }
+  const int row0 = static_cast<int>(blockIdx.y) * kActivationRows;
+  const std::byte* const a_rows = p.a + static_cast<int64_t>(blockIdx.y) * p.groups * kGroupBlocks * kBytes;
   const int row = lane % 4 * 2;  // the first of this lane's rows of activations
   const int units = pairs * p.groups;  // a unit: a group of one of the products
   const auto group_at = [&](int unit) {
-    return p.products[first + unit / p.groups].b + (static_cast<int64_t>(tile) * p.groups + unit % p.groups) * F::kGroupBytes;
+    const QuantProducts::Product& product = p.products[first + unit / p.groups];
+    return product.b + expert * product.expert_bytes + (static_cast<int64_t>(tile) * p.groups + unit % p.groups) * F::kGroupBytes;
   };
   Group<kForm> now, next;
   if (warp < units) now.load(group_at(warp), lane);
   wait_for_previous_kernel();
   for (int i = threadIdx.x; i < p.blocks * p.m; i += kFewThreads) {
     const int b = i / p.m, r = i % p.m;
-    scales[i] = reinterpret_cast<const float*>(p.a + static_cast<int64_t>(b) * kBytes + kActivationValues)[r];
+    scales[i] = reinterpret_cast<const float*>(a_rows + static_cast<int64_t>(b) * kBytes + kActivationValues)[r];
   }
   for (int unit = warp; unit < units; unit += kFewWarps) {
     const int group = unit % p.groups;
-    const std::byte* records = p.a + static_cast<int64_t>(group) * kGroupBlocks * kBytes;
+    const std::byte* records = a_rows + static_cast<int64_t>(group) * kGroupBlocks * kBytes;
     uint4 a[kGroupBlocks];
 #pragma unroll
     for (int b = 0; b < kGroupBlocks; ++b) {
@@ -91,7 +100,8 @@ __global__ void __launch_bounds__(kFewThreads) quant_few_kernel(const __grid_con
     for (int b = 0; b < p.blocks; ++b) y = fmaf(t[static_cast<int64_t>(b) * outputs + index], scales[b * p.m + out_row], y);
     return y;
   };
-  const QuantProducts::Product& to = p.products[first];
+  QuantProducts::Product to = of_expert(p.products[first], expert);
+  if (row0 > 0) to.c += row0 * to.ldc;
   const float sum = add_blocks(sums, start_of(p, to, out_row, column));
   if (pairs == 1) return finish(p, to, out_row, column, sum);
   finish_gated(p, out_row, column, sum, add_blocks(sums + static_cast<int64_t>(p.blocks) * outputs, 0.0f));
@@ -104,7 +114,7 @@ void run(cudaStream_t stream, const QuantProducts& p) {
   cuda_check(ready, "products of few rows with quantized weights");
   int tiles = 0;
   for (int i = 0; i < (p.ending == QuantEnding::kGated ? 1 : p.count); ++i) tiles += p.products[i].tiles;
-  launch_early(stream, dim3(static_cast<unsigned>(tiles)), kFewThreads, few_bytes(p), kernel, p);
+  launch_early(stream, dim3(static_cast<unsigned>(tiles), static_cast<unsigned>(p.row_tiles)), kFewThreads, few_bytes(p), kernel, p);
 }
 
 }  // namespace

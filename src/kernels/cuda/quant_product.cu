@@ -6,6 +6,7 @@
 #include <span>
 
 #include "kernels/cuda/cuda_device.cuh"
+#include "kernels/cuda/expert_products.cuh"
 
 namespace makar::kernels::cuda {
 namespace {
@@ -25,12 +26,16 @@ bool alike(const CudaWeight& a, const CudaWeight& b) {
 
 QuantProducts arguments(const QuantCall& call, QuantEnding ending, const std::byte* a, std::span<const QuantCall::Product> products) {
   QuantProducts p{};
-  p.m = static_cast<int>(call.rows.rows), p.blocks = static_cast<int>((call.rows.k + kQuantBlock - 1) / kQuantBlock);
+  p.m = static_cast<int>(call.rows.rows), p.row_tiles = 1;
+  if (call.tiles) p.experts = call.tiles->experts, p.row_tiles = static_cast<int>(call.tiles->count);
+  if (call.tiles && call.tiles->rows_per_tile == kFewPlaces) p.m = kFewPlaces;
+  p.blocks = static_cast<int>((call.rows.k + kQuantBlock - 1) / kQuantBlock);
   p.groups = static_cast<int>(groups_of(call.rows.k)), p.a = a;
   p.ending = ending, p.kind = call.kind, p.residual = call.residual, p.sum = call.sum, p.gated = call.gated;
   for (const QuantCall::Product& from : products) {
     const int n = static_cast<int>(from.b->n());
-    p.products[p.count++] = {from.b->data(), from.c, from.bias, from.ldc, n, (n + kQuantTileRows - 1) / kQuantTileRows, from.accumulate};
+    p.products[p.count++] = {from.b->data(), from.c, from.bias, from.ldc, n, (n + kQuantTileRows - 1) / kQuantTileRows, from.accumulate,
+                               from.expert_bytes, from.biases};
   }
   return p;
 }
@@ -39,7 +44,8 @@ QuantProducts arguments(const QuantCall& call, QuantEnding ending, const std::by
 
 QuantCall quant_call(const PackedGemm& a) {
   QuantCall call;
-  call.rows = {a.a.data, a.a.type, a.a.row_stride, a.a.k_stride, a.m};
+  call.rows.x = a.a.data, call.rows.type = a.a.type, call.rows.rows = a.m;
+  call.rows.row_stride = a.a.row_stride, call.rows.k_stride = a.a.k_stride;
   for (int64_t i = 0; i < a.count; ++i) {
     const auto& b = static_cast<const CudaWeight&>(*a.products[i].b);
     const GemmOutput& out = a.products[i].out;
@@ -74,9 +80,24 @@ void run_quant(cudaStream_t stream, Memory& memory, const QuantCall& call) {
     size_t end = i + 1;
     while (end < call.products.size() && end - i < kMaxQuantProducts && alike(b, *call.products[end].b)) ++end;
     const QuantProducts p = arguments(call, call.ending, rows_for(b), std::span(call.products).subspan(i, end - i));
-    fits_quant_few(p) ? run_quant_few(stream, b.form(), p) : run_quant_tiled(stream, b.form(), p);
+    const bool few = call.tiles ? call.tiles->rows_per_tile == kFewPlaces : fits_quant_few(p);
+    few ? run_quant_few(stream, b.form(), p) : run_quant_tiled(stream, b.form(), p);
     i = end;
   }
+}
+
+void run_routed_quant(cudaStream_t stream, Memory& memory, const ExpertProducts& a) {
+  const int64_t k = a.products[0].weights[0]->k();
+  QuantCall call;
+  call.tiles = &a.tiles;
+  call.rows.x = a.x, call.rows.type = a.type, call.rows.row_stride = k, call.rows.k_stride = 1;
+  call.rows.rows = a.tiles.places(), call.rows.k = k, call.rows.index = a.gathered ? a.tiles.rows : nullptr;
+  for (int64_t i = 0; i < a.count; ++i) {
+    const CudaExperts w(a.products[i], a.experts);
+    if (w.first->n() > 0)
+      call.products.push_back({w.first, static_cast<float*>(a.products[i].y), nullptr, w.first->n(), false, w.step, a.products[i].biases});
+  }
+  run_quant(stream, memory, call);
 }
 
 }  // namespace makar::kernels::cuda

@@ -14,7 +14,9 @@ constexpr int kMaxQuantProducts = 4;
 enum class QuantEnding { kFloats, kAdd, kGated };
 
 struct QuantProducts {
-  int m, blocks, groups;    // blocks of 64 k, groups of four
+  int m, blocks, groups;    // m: rows, or of a tile of `experts`; blocks of 64 k, groups of four
+  int row_tiles;            // blockIdx of the rows
+  const int32_t* experts;   // the expert of each row tile, -1: none; null: all rows have the same weights
   const std::byte* a;       // quantized activations: [tiles of 8 rows][groups][4 blocks]
   QuantEnding ending;
   Activation kind;          // kGated
@@ -29,8 +31,18 @@ struct QuantProducts {
     int64_t ldc;
     int n, tiles;
     bool accumulate;  // kFloats
+    int64_t expert_bytes;        // from one expert's weights to the next one's
+    const float* const* biases;  // of the experts; may be null
   } products[kMaxQuantProducts];
 };
+
+// The product with the weights of a row tile's expert.
+__device__ inline QuantProducts::Product of_expert(const QuantProducts::Product& all, int expert) {
+  QuantProducts::Product one = all;
+  one.b += expert * all.expert_bytes;
+  if (all.biases) one.bias = all.biases[expert];
+  return one;
+}
 
 // The value that the sum starts from.
 __device__ inline float start_of(const QuantProducts& p, const QuantProducts::Product& to, int row, int column) {
@@ -64,6 +76,7 @@ struct QuantRows {
   int64_t rows, k;
   int parts, unit;
   bool mins;
+  const int32_t* index = nullptr;  // the row of x of each row, -1: none; may be null
 };
 inline int64_t quantized_bytes(const QuantRows& a) {
   return (a.rows + kActivationRows - 1) / kActivationRows * groups_of(a.k) * kGroupBlocks * activation_bytes(a.parts, a.mins);
@@ -73,6 +86,7 @@ void quantize_rows(cudaStream_t stream, const QuantRows& a, std::byte* to);
 // Products of one A with weights of block types. The bits do not depend on the number of rows, nor on which products run together.
 struct QuantCall {
   QuantRows rows;  // without parts, unit and mins
+  const ExpertTiles* tiles = nullptr;  // of the rows; null: all have the same weights
   QuantEnding ending = QuantEnding::kFloats;
   Activation kind = Activation::kSilu;
   const float* residual = nullptr;
@@ -84,6 +98,8 @@ struct QuantCall {
     const float* bias;
     int64_t ldc;
     bool accumulate;
+    int64_t expert_bytes = 0;
+    const float* const* biases = nullptr;
   };
   std::vector<Product> products;
 };

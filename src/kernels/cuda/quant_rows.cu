@@ -18,11 +18,12 @@ __global__ void quantize_kernel(const __grid_constant__ QuantRows a, int64_t blo
   const int64_t row = index / blocks, block = index % blocks, tile = row / kActivationRows;
   const int r = static_cast<int>(row % kActivationRows);
   wait_for_previous_kernel();
-  const bool inside = row < a.rows;
+  const int64_t source = a.index && row < a.rows ? a.index[row] : row;
+  const bool inside = row < a.rows && source >= 0;
   float v[16];
 #pragma unroll
   for (int i = 0; i < 16; ++i) {
-    const int64_t k = block * kQuantBlock + depth_of(kPart, lane, i), from = row * a.row_stride + k * a.k_stride;
+    const int64_t k = block * kQuantBlock + depth_of(kPart, lane, i), from = source * a.row_stride + k * a.k_stride;
     if (!inside || k >= a.k)
       v[i] = 0.0f;
     else

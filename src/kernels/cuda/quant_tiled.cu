@@ -1,4 +1,5 @@
 // Products of many rows with quantized weights: int8 on tensor cores, with a ring of groups of k in shared memory.
+#include "kernels/cuda/expert_products.cuh"
 #include "kernels/cuda/quant_product.cuh"
 #include "kernels/cuda/streamed.cuh"
 
@@ -37,7 +38,13 @@ __global__ void __launch_bounds__(S::kThreads) quant_tiled_kernel(const __grid_c
   int place = static_cast<int>(blockIdx.y), product = 0;
   const auto places = [&](int i) { return (p.products[i].tiles + S::kWeightTiles - 1) / S::kWeightTiles; };
   while (product + 1 < p.count && place >= places(product)) place -= places(product++);
-  const QuantProducts::Product& to = p.products[product];
+  int expert = 0;
+  if (p.experts) {
+    wait_for_previous_kernel();
+    expert = p.experts[blockIdx.x];
+    if (expert < 0) return;
+  }
+  const QuantProducts::Product to = of_expert(p.products[product], expert);
   const int tile0 = place * S::kWeightTiles, row_tile0 = static_cast<int>(blockIdx.x) * S::kRowTiles;
   const int row_tiles = (p.m + kActivationRows - 1) / kActivationRows;
 
@@ -127,6 +134,7 @@ void run(cudaStream_t stream, const QuantProducts& p) {
 using Narrow = Shape<1, 8, 1, 1, 4>;  // 16 weight rows by 64 rows
 using Middle = Shape<4, 2, 1, 4, 3>;  // 64 by 64
 using Large = Shape<4, 2, 2, 8, 2>;   // 128 by 128
+static_assert(Middle::kRowTiles * kActivationRows == kManyPlaces);
 
 }  // namespace
 
@@ -135,6 +143,7 @@ void run_quant_tiled(cudaStream_t stream, int form, const QuantProducts& p) {
   for (int i = 0; i < p.count; ++i) tiles += p.products[i].tiles;
   with_form(form, [&](auto f) {
     constexpr int kForm = decltype(f)::value;
+    if (p.experts) return run<kForm, Middle>(stream, p);
     if (p.m <= 64) return tiles <= 2 * kMultiprocessors ? run<kForm, Narrow>(stream, p) : run<kForm, Middle>(stream, p);
     const int64_t large = static_cast<int64_t>((tiles + 7) / 8) * ((p.m + 127) / 128);
     large < kMultiprocessors ? run<kForm, Middle>(stream, p) : run<kForm, Large>(stream, p);
