@@ -26,7 +26,7 @@ bool Block::has_fused_step(const ForwardContext& f, const AttentionInputs& in, i
     return false;
   std::vector<const Linear*> layers = {&attention.q, &attention.k, &attention.v, &attention.o};
   if (!routed)
-    for (const Linear FeedForward::Expert::* l :
+    for (const Linear FeedForward::Expert::*l :
          {&FeedForward::Expert::gate, &FeedForward::Expert::up, &FeedForward::Expert::down})
       layers.push_back(&(feed_forward.experts[0].*l));
   const auto all = [&](auto&& suits) {

@@ -81,7 +81,7 @@ Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
 std::vector<std::vector<Linear*>> FeedForward::expert_layers() {
   std::vector<std::vector<Linear*>> out;
   if (spec_.experts == 0) return out;
-  for (Linear Expert::* layer : {&Expert::gate, &Expert::up, &Expert::down}) {
+  for (Linear Expert::*layer : {&Expert::gate, &Expert::up, &Expert::down}) {
     if (!(experts[0].*layer).defined()) continue;
     out.emplace_back();
     for (Expert& e : experts) out.back().push_back(&(e.*layer));
@@ -109,7 +109,7 @@ Tensor FeedForward::probabilities(Context& ctx, const Tensor& x) const {
 Tensor FeedForward::run_together(Context& ctx, const Tensor& x) const {
   const ops::Routing r =
       ops::route(ctx, probabilities(ctx, x), correction_ ? correction_->value : Tensor(), routing());
-  const auto layer_of = [&](Linear Expert::* layer) {
+  const auto layer_of = [&](Linear Expert::*layer) {
     ops::ExpertLayer out;
     for (const Expert& e : experts) {
       const ops::PackedLayer one = (e.*layer).layer();

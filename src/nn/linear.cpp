@@ -112,8 +112,7 @@ void Linear::pack_together(Device& device, std::span<Linear* const> linears, DTy
     sources.push_back(w);
     if (activations == DType::kBF16 && !is_block(w.dtype())) {
       Context ctx{device};
-      sources.back() =
-          ops::cast_to_bf16(ctx, w.dtype() == DType::kF16 ? ops::decode_to_f32(device, w) : w);
+      sources.back() = ops::cast_to_bf16(ctx, w.dtype() == DType::kF16 ? ops::decode_to_f32(device, w) : w);
     }
     operands.push_back({address_on(device, sources.back()), sources.back().dtype(), w.dim(1), 1});
   }

@@ -181,13 +181,15 @@ bool Stack::reads_device_rows() const {
   const bool plain_embedding = !e.patches && e.types == 0 && e.position_offset == 0;
   const auto plain = [](const BlockSpec& b) {
     const AttentionSpec& a = b.attention;
-    return !b.mixer && !b.recurrent && !b.alignment && !b.cross && a.bias == BiasKind::kNone && !a.relative && !(a.rope && ops::depends_on_length(*a.rope));
+    return !b.mixer && !b.recurrent && !b.alignment && !b.cross && a.bias == BiasKind::kNone && !a.relative &&
+           !(a.rope && ops::depends_on_length(*a.rope));
   };
   const auto without_host = [](const Block& b) {
     return b.feed_forward.expert_count() == 0 || b.feed_forward.routes_on_device();
   };
-  return std::ranges::all_of(blocks_, without_host) && plain_embedding && !relative_ && !convolution_.defined() && !mix_.defined() &&
-         spec_.rotary_rows == 0 && std::all_of(spec_.blocks.begin(), spec_.blocks.end(), plain);
+  return std::ranges::all_of(blocks_, without_host) && plain_embedding && !relative_ &&
+         !convolution_.defined() && !mix_.defined() && spec_.rotary_rows == 0 &&
+         std::all_of(spec_.blocks.begin(), spec_.blocks.end(), plain);
 }
 
 const Block& Stack::block(int64_t layer) const {

@@ -11,9 +11,9 @@ namespace makar::ops {
 struct RoutingOptions {
   int64_t per_row = 1;
   int64_t groups = 1, groups_per_row = 1;  // experts are chosen from the best groups
-  bool best_two = false;    // a group's score is the sum of its best two probabilities, not its best one
-  bool normalized = true;   // weights are divided by their sum
-  float scale = 1.0f;       // multiplies the weights
+  bool best_two = false;   // a group's score is the sum of its best two probabilities, not its best one
+  bool normalized = true;  // weights are divided by their sum
+  float scale = 1.0f;      // multiplies the weights
 };
 
 // The experts of each row of probabilities [rows, experts], best first, in host memory: [rows * per_row].

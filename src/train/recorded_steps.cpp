@@ -16,9 +16,8 @@ std::vector<int64_t> shape_of(const Loop& loop, const std::vector<MicroBatch>& b
   const Model& model = loop.models.main();
   const auto rule = find_rule(loop.settings.optimizer);
   if (!loop.record.value_or(loop.device.records_work()) || !loop.task.trains_next_tokens() || loop.round ||
-      loop.models.all().size() > 1 || !DecodeSteps::supports(model) ||
-      model.spec().decoder->routed() || !rule.ok() ||
-      !(*rule)->names[0].starts_with("adam"))
+      loop.models.all().size() > 1 || !DecodeSteps::supports(model) || model.spec().decoder->routed() ||
+      !rule.ok() || !(*rule)->names[0].starts_with("adam"))
     return {};
   std::vector<int64_t> shape;
   for (const auto& p : model.parameters().all()) {

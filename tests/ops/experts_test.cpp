@@ -1,5 +1,5 @@
-// Routed rows on the CPU, the fence device and a GPU if there is one: the choice of experts, and products of all
-// experts at once beside those of each expert alone.
+// Routed rows on the CPU, the fence device and a GPU if there is one: the choice of experts, and products of
+// all experts at once beside those of each expert alone.
 #include "ops/experts.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,8 @@ class Experts : public testing::TestWithParam<const char*> {
     device_ = std::move(*opened);
   }
   Tensor floats(const Shape& shape, uint64_t seed) const {
-    return Tensor::from(shape, std::span<const float>(random_floats(shape.count(), seed))).to(device_->memory());
+    return Tensor::from(shape, std::span<const float>(random_floats(shape.count(), seed)))
+        .to(device_->memory());
   }
   static std::vector<int64_t> integers(const Tensor& t) {
     const Tensor host = t.host();
@@ -41,14 +42,13 @@ INSTANTIATE_TEST_SUITE_P(Devices, Experts, testing::Values("cpu", "fence", "cuda
 
 TEST_P(Experts, TheLargestAreChosenTiesByIndexAndNanLast) {
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-  const Tensor p = Tensor::from({4, 6}, std::vector<float>{0.1f, 0.3f, 0.3f, 0.05f, 0.2f, 0.05f,   //
-                                                           0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f,     //
-                                                           kNan, 0.1f, kNan, 0.2f, kNan, kNan,     //
-                                                           kNan, kNan, kNan, kNan, kNan, kNan})
+  const Tensor p = Tensor::from({4, 6}, std::vector<float>{0.1f, 0.3f, 0.3f, 0.05f, 0.2f, 0.05f,  //
+                                                           0.0f, 0.0f, 0.0f, 0.0f,  0.0f, 0.0f,   //
+                                                           kNan, 0.1f, kNan, 0.2f,  kNan, kNan,   //
+                                                           kNan, kNan, kNan, kNan,  kNan, kNan})
                        .to(device_->memory());
   Context ctx{*device_};
-  EXPECT_EQ(ops::choose_experts(ctx, p, {}, {3}),
-            (std::vector<int64_t>{1, 2, 4, 0, 1, 2, 3, 1, 0, 0, 1, 2}));
+  EXPECT_EQ(ops::choose_experts(ctx, p, {}, {3}), (std::vector<int64_t>{1, 2, 4, 0, 1, 2, 3, 1, 0, 0, 1, 2}));
   // Corrections choose, and do not weigh.
   const Tensor correction = Tensor::from({6}, std::vector<float>{0, 0, 0, 1, 0, 0.5f}).to(device_->memory());
   const ops::Routing r = ops::route(ctx, p, correction, {2, 1, 1, false, true, 3.0f});
@@ -87,24 +87,29 @@ TEST_P(Experts, PlacesHoldEveryRowOnceByExpert) {
 }
 
 struct Products {
-  DType type;        // of the weights
+  DType type;  // of the weights
   DType activations;
   int64_t rows, experts, per_row, width, inner;
 };
 
 TEST_P(Experts, ProductsOfAllAtOnceHaveTheBitsOfEachAlone) {
   std::vector<Products> cases;
-  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K, DType::kQ6_K,
-                           DType::kQ5_1})
+  for (const DType type : {DType::kF32, DType::kF16, DType::kBF16, DType::kQ8_0, DType::kQ4_0, DType::kQ4_K,
+                           DType::kQ6_K, DType::kQ5_1})
     for (const int64_t rows : {1, 7, 100}) cases.push_back({type, DType::kF32, rows, 6, 2, 256, 96});
-  for (const auto& [rows, width, inner] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
-           {1, 256, 96}, {9, 256, 96}, {100, 256, 160}, {3, 40, 24}, {100, 40, 24}, {5, 37, 19}, {90, 37, 19}})
+  for (const auto& [rows, width, inner] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{{1, 256, 96},
+                                                                                             {9, 256, 96},
+                                                                                             {100, 256, 160},
+                                                                                             {3, 40, 24},
+                                                                                             {100, 40, 24},
+                                                                                             {5, 37, 19},
+                                                                                             {90, 37, 19}})
     cases.push_back({DType::kBF16, DType::kBF16, rows, 6, 2, width, inner});
   cases.push_back({DType::kQ8_0, DType::kBF16, 30, 6, 2, 256, 96});
   cases.push_back({DType::kBF16, DType::kBF16, 40, 1, 1, 64, 32});
   for (const Products& c : cases) {
-    SCOPED_TRACE(testing::Message() << name(c.type) << ", " << name(c.activations) << ", " << c.rows << " rows of "
-                                    << c.width);
+    SCOPED_TRACE(testing::Message() << name(c.type) << ", " << name(c.activations) << ", " << c.rows
+                                    << " rows of " << c.width);
     Context ctx{*device_};
     ctx.activations = c.activations;
     // Two layers, as gate and up.
@@ -153,13 +158,15 @@ TEST_P(Experts, ProductsOfAllAtOnceHaveTheBitsOfEachAlone) {
         }
       if (rows.empty()) continue;
       const auto index = static_cast<size_t>(e);
-      const ops::PackedLayer alone[] = {{{}, layers[0].weights[index]}, {biases[index], layers[1].weights[index]}};
+      const ops::PackedLayer alone[] = {{{}, layers[0].weights[index]},
+                                        {biases[index], layers[1].weights[index]}};
       const std::vector<Tensor> results = ops::linears(ctx, ops::gather_rows(ctx, x, rows), alone);
       for (size_t l = 0; l < 2; ++l) {
         const Tensor one = results[l].host(), all = together[l].host();
         const size_t bytes = one.bytes() / rows.size();
         for (size_t i = 0; i < rows.size(); ++i)
-          ASSERT_EQ(0, std::memcmp(one.raw() + i * bytes, all.raw() + static_cast<size_t>(at[i]) * bytes, bytes))
+          ASSERT_EQ(0,
+                    std::memcmp(one.raw() + i * bytes, all.raw() + static_cast<size_t>(at[i]) * bytes, bytes))
               << "layer " << l << ", expert " << e << ", row " << rows[i];
       }
       const Tensor values = results[1].host().to(DType::kF32);
@@ -172,11 +179,13 @@ TEST_P(Experts, ProductsOfAllAtOnceHaveTheBitsOfEachAlone) {
     EXPECT_EQ(0, std::memcmp(sum.raw(), expected.data(), sum.bytes()));
 
     // Rows that are already at their places.
-    const Tensor moved = ops::expert_linears(ctx, ops::gather_rows(ctx, x, integers(r.tile_rows)), false, r, layers)[0];
+    const Tensor moved =
+        ops::expert_linears(ctx, ops::gather_rows(ctx, x, integers(r.tile_rows)), false, r, layers)[0];
     const Tensor a = moved.host(), b = together[0].host();
     const size_t bytes = static_cast<size_t>(a.bytes()) / static_cast<size_t>(r.all_places());
     for (const int64_t place : places)
-      ASSERT_EQ(0, std::memcmp(a.raw() + static_cast<size_t>(place) * bytes, b.raw() + static_cast<size_t>(place) * bytes, bytes));
+      ASSERT_EQ(0, std::memcmp(a.raw() + static_cast<size_t>(place) * bytes,
+                               b.raw() + static_cast<size_t>(place) * bytes, bytes));
   }
 }
 

@@ -32,7 +32,7 @@ HOST_FILES = {
     "weights encoded on the host": """
         quant/encode.cpp quant/gptq.cpp quant/calibrate.cpp quant/choose_kept_parts.cpp quant/prune.cpp quant/reduce.cpp quant/report.cpp""",
     "results read through host()": """
-        cli/alignment_plot.cpp cli/inspect_attention.cpp cli/classify_images.cpp cli/net_autoencoder.cpp cli/net_data.h capi/capi.cpp train/quality.cpp models/model.cpp models/positions.cpp nets/batches.cpp
+        cli/alignment_plot.cpp cli/inspect_attention.cpp cli/classify_images.cpp cli/net_autoencoder.cpp cli/net_data.h capi/capi.cpp train/quality.cpp models/model.cpp models/positions.cpp nets/batches.cpp ops/experts.cpp
         cli/classify_run.cpp cli/embed.cpp cli/index_options.cpp cli/reward_score.cpp infer/engine.cpp infer/model_drafter.cpp
         llm/bayes_risk.cpp llm/classify.cpp llm/embed.cpp llm/fill.cpp llm/senses.cpp llm/token_vectors.cpp nn/feed_forward.cpp
         optim/gradient_norm.cpp serve/page/look.cpp serve/page/look_positions.cpp train/classify.cpp train/contrastive.cpp

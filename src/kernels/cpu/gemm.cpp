@@ -108,7 +108,7 @@ void packed_blocks(ThreadPool& pool, int64_t m, int64_t k, const Operand& a, con
               t.tile(DType::kF32, k_count, packed_a.floats() + (p * rows.panels + i * k_count) * t.mr,
                      packed_b.floats() + (j * k + p) * t.nr, part.c + i * t.mr * out.ldc + j * t.nr, out.ldc,
                      rows.count(i), static_cast<int>(std::min<int64_t>(t.nr, cols - j * t.nr)),
-                     out.accumulate || p > 0);
+                     out.accumulate || p > 0, {});
           continue;
         }
         for (int64_t j = j0; j < j1; ++j)

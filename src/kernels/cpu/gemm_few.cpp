@@ -44,16 +44,15 @@ class FewRows {
     }
     small_ = m == 1 && t.row_f16 && below(data_, k, 0x1p15f);
   }
-  int64_t row_panels() const { return packed_ ? rows_.panels : 1; }
-  // Row panels [i0, i1) of A by panels [first, last) of a product.
-  void multiply(const PackedProduct& product, int64_t i0, int64_t i1, int64_t first, int64_t last) const {
+  // Panels [first, last) of a product.
+  void multiply(const PackedProduct& product, int64_t first, int64_t last) const {
     const PackedMatrix& b = matrix_of(product);
     const GemmOutput& out = product.out;
     const Table& t = b.table();
     const int64_t k = b.k(), col = first * t.nr, end = std::min(b.n(), last * t.nr);
     if (packed_)
-      return multiply_gemm_task(rows_, data_, {t, nullptr, &b, b.n(), true}, k, i0, i1, first, last, out,
-                                nullptr, 1);
+      return multiply_gemm_task(rows_, data_, {t, nullptr, &b, b.n(), true}, k, 0, rows_.panels, first, last,
+                                out, nullptr, 1);
     if (small_ && b.finite_f16())
       t.row_f16(end - col, k, data_, b.panel(first), k * t.nr, out.c + col, out.accumulate);
     else
@@ -87,16 +86,12 @@ void gemm_few_rows(ThreadPool& pool, int64_t m, const Operand& a, std::span<cons
   if (all == 0) return;
   const FewRows rows(pool, t, m, b.k(), a);
   const int64_t threads = std::min<int64_t>(all, pool.threads()), share = ceil_div(all, threads);
-  // Pieces of one or two panels, or of about 64 KiB: all threads finish together. Where a thread has only a few
-  // panels, the rows of a piece are split too; whoever reads the panel second finds it in a cache.
+  // Pieces of one or two panels, or of about 64 KiB: all threads finish together.
   const int64_t most = share <= kMaxShare ? share : std::max(kTasksPerThread, share / 2);
   const int64_t pieces = std::clamp<int64_t>(stream_tasks(pool, bytes) / threads, 1, most);
-  const int64_t splits = pieces == share && share <= kTasksPerThread ? rows.row_panels() : 1;
-  pool.run(threads * pieces * splits, [&](int64_t task) {
-    const int64_t part = task % splits, i0 = rows.row_panels() * part / splits,
-                  i1 = rows.row_panels() * (part + 1) / splits, at = task / splits;
-    each_share(products.size(), panels, at / pieces, threads, at % pieces, pieces,
-               [&](size_t i, int64_t first, int64_t last) { rows.multiply(products[i], i0, i1, first, last); });
+  pool.run(threads * pieces, [&](int64_t task) {
+    each_share(products.size(), panels, task / pieces, threads, task % pieces, pieces,
+               [&](size_t i, int64_t first, int64_t last) { rows.multiply(products[i], first, last); });
   });
 }
 

@@ -61,9 +61,8 @@ void pack_gemm_rows(ThreadPool& pool, const Table& t, const Operand& a, const Ge
   constexpr int64_t kMaxSerial = 16384;  // up to this many elements of A, the caller packs alone
   if (rows.m * k <= kMaxSerial) return pack_gemm_rows(t, a, rows, k, 0, rows.panels, out);
   if (rows.panels >= pool.threads())
-    return pool.for_ranges(rows.panels, 1, [&](int64_t begin, int64_t end) {
-      pack_gemm_rows(t, a, rows, k, begin, end, out);
-    });
+    return pool.for_ranges(
+        rows.panels, 1, [&](int64_t begin, int64_t end) { pack_gemm_rows(t, a, rows, k, begin, end, out); });
   const int64_t kc = gemm_k_step(t, k), pieces = ceil_div(k, kc);
   pool.for_ranges(rows.panels * pieces, 1, [&](int64_t begin, int64_t end) {
     for (int64_t at = begin; at < end; ++at) {
@@ -80,7 +79,7 @@ void multiply_gemm_panel(const Table& t, DType type, const GemmRows& rows, int64
     float* to = c + i * rows.per_panel * ldc;
     if (i + 1 < i1)  // prefetch the next tile of C
       for (int r = 0; r < rows.count(i + 1); ++r) __builtin_prefetch(to + (rows.per_panel + r) * ldc, 1);
-    t.tile(type, k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate);
+    t.tile(type, k, a + i * k * t.mr, panel, to, ldc, rows.count(i), cols, accumulate, {i - i0, i1 - i0});
   }
 }
 

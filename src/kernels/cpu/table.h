@@ -127,6 +127,11 @@ struct ScanHeadBackward {     // of one head
   float *da, *dd;             // da: [states] or one value; dd: one value; both are added to
 };
 
+// One of `count` tiles.
+struct TilePart {
+  int64_t index = 0, count = 1;
+};
+
 struct Table {
   const char* isa = "";
 
@@ -135,9 +140,9 @@ struct Table {
   int nr = 0;  // columns of a B panel: [k][nr]
   int kc = 0;  // k per pass that keeps a B panel in the L1 cache
   // c[i*ldc + j] = (accumulate ? c : 0) + sum over k in sequence of a[k*mr + i] * b[k*nr + j], i < rows, j <
-  // cols; b is f32, f16 or bf16.
+  // cols; b is f32, f16 or bf16. `part`: of the tiles that read this b, for prefetches of what follows b.
   void (*tile)(DType type, int64_t k, const float* a, const void* b, float* c, int64_t ldc, int rows,
-               int cols, bool accumulate) = nullptr;
+               int cols, bool accumulate, TilePart part) = nullptr;
   // Packs x[rows, k], element (r, p) at x[r*row_stride + p*k_stride], into consecutive panels of mr (nr)
   // rows; the last one is padded with zeros. Fast if one of the strides is 1.
   void (*pack_a)(const float* x, int64_t row_stride, int64_t k_stride, int64_t rows, int64_t k,

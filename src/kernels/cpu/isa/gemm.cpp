@@ -26,18 +26,18 @@ template <class Kernel>
 }
 
 template <int R, class T>
-void tile_rows(int64_t k, const float* a, const void* panel, float* c, int64_t ldc, int cols,
-               bool accumulate) {
+void tile_rows(int64_t k, const float* a, const void* panel, float* c, int64_t ldc, int cols, bool accumulate,
+               TilePart part) {
   const T* b = static_cast<const T*>(panel);
-  if (cols == kNr) return full_tile<R>(k, a, b, c, ldc, accumulate);
+  if (cols == kNr) return full_tile<R>(k, a, b, c, ldc, accumulate, part);
   through_buffer(R, cols, kNr, c, ldc, accumulate,
-                 [&](float* to, int64_t ld) { full_tile<R>(k, a, b, to, ld, accumulate); });
+                 [&](float* to, int64_t ld) { full_tile<R>(k, a, b, to, ld, accumulate, part); });
 }
 
 // Index of a type in the kernel tables.
 constexpr int index_of(DType type) { return type == DType::kF32 ? 0 : type == DType::kF16 ? 1 : 2; }
 
-using TileFn = void (*)(int64_t, const float*, const void*, float*, int64_t, int, bool);
+using TileFn = void (*)(int64_t, const float*, const void*, float*, int64_t, int, bool, TilePart);
 template <class T, int... R>
 constexpr std::array<TileFn, sizeof...(R)> tile_table(std::integer_sequence<int, R...>) {
   return {tile_rows<R + 1, T>...};
@@ -47,8 +47,8 @@ constexpr std::array<std::array<TileFn, kMr>, 3> kTiles = {
     tile_table<float>(kTileRowCounts), tile_table<F16>(kTileRowCounts), tile_table<BF16>(kTileRowCounts)};
 
 void tile(DType type, int64_t k, const float* a, const void* b, float* c, int64_t ldc, int rows, int cols,
-          bool accumulate) {
-  kTiles[index_of(type)][rows - 1](k, a, b, c, ldc, cols, accumulate);
+          bool accumulate, TilePart part) {
+  kTiles[index_of(type)][rows - 1](k, a, b, c, ldc, cols, accumulate, part);
 }
 
 void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, float* c, int64_t ldc,
@@ -57,7 +57,7 @@ void product(int64_t m, int64_t n, int64_t k, const float* a, const float* b, fl
     for (int64_t i = 0; i < m; i += kMr)
       kTiles[0][std::min<int64_t>(kMr, m - i) - 1](k, a + i * k, b + j * k, c + i * ldc + j, ldc,
                                                    static_cast<int>(std::min<int64_t>(kNr, n - j)),
-                                                   accumulate);
+                                                   accumulate, {});
 }
 
 template <int M, int P, class T>

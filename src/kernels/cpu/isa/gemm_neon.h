@@ -45,7 +45,8 @@ inline void fma_column(float32x4_t (&acc)[R][3], const float32x4_t (&b)[3], floa
 
 // R rows of an A panel [k][8] by one B panel [k][12] of type T.
 template <int R, class T>
-inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t ldc, bool accumulate) {
+inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t ldc, bool accumulate,
+                      TilePart) {
   float32x4_t acc[R][3];
   for (int i = 0; i < R; ++i)
     for (int j = 0; j < 3; ++j) acc[i][j] = accumulate ? vld1q_f32(c + i * ldc + 4 * j) : vdupq_n_f32(0);

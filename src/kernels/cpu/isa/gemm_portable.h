@@ -40,7 +40,8 @@ inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const
 }
 
 template <int R, class T>
-inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t ldc, bool accumulate) {
+inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t ldc, bool accumulate,
+                      TilePart) {
   any_tile<R>(k, a, 1, kMr, b, c, ldc, accumulate);
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/cpu/table.h"
+
 namespace makar::kernels::MAKAR_ISA {
 
 struct F16 {

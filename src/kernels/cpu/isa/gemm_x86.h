@@ -75,12 +75,15 @@ struct PanelRow<BF16> {
 };
 #endif
 
+constexpr int kNextPiece = -1;
+
 // R rows of A, element (i, p) at a[i * row + p * step], by P panels at once. With `Ahead` > 0, B is
-// prefetched that many k ahead in each panel, and at the end of the panels in the next P ones; `Level` 3 is
-// the L1 cache, 2 the L2 cache.
+// prefetched that many k ahead in each panel, and at the end of the panels in the next P ones; with
+// kNextPiece, from `next` on by `next_step` values per k. `Level` 3 is the L1 cache, 2 the L2 cache.
 template <int R, int P, int Ahead, int Level, class T>
 [[gnu::always_inline]] inline void any_tile(int64_t k, const float* a, int64_t row, int64_t step, const T* b,
-                                            int64_t panel, float* c, int64_t ldc, bool accumulate) {
+                                            int64_t panel, float* c, int64_t ldc, bool accumulate,
+                                            const T* next = nullptr, int64_t next_step = 0) {
   Vec acc[P][R][kVecs] = {};
   if (accumulate) {
 #pragma clang loop unroll(full)
@@ -93,6 +96,7 @@ template <int R, int P, int Ahead, int Level, class T>
 #pragma clang loop unroll(full)
     for (int q = 0; q < P; ++q) {
       if constexpr (Ahead > 0) __builtin_prefetch(b + q * panel + ahead, 0, Level);
+      if constexpr (Ahead == kNextPiece) __builtin_prefetch(next + p * next_step, 0, Level);
       Vec v[kVecs];
       PanelRow<T>::load(b + q * panel, v);
 #pragma clang loop unroll(full)
@@ -109,11 +113,16 @@ template <int R, int P, int Ahead, int Level, class T>
     for (int i = 0; i < R; ++i) PanelRow<T>::store_sums(c + i * ldc + q * kNr, acc[q][i]);
 }
 
-// Tiles that widen 16-bit weights take them from memory a piece of k after the other, several rows of tiles
-// per piece: prefetched a piece ahead.
+// Tiles that widen 16-bit weights take them from memory a piece of k after the other, `parts` row panels of A
+// per piece: each prefetches its part of the next piece, so that memory and arithmetic work at the same time.
 template <int R, class T>
-inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t ldc, bool accumulate) {
-  any_tile<R, 1, sizeof(T) == 2 ? kKc : 0, 2>(k, a, 1, kMr, b, 0, c, ldc, accumulate);
+inline void full_tile(int64_t k, const float* a, const T* b, float* c, int64_t ldc, bool accumulate,
+                      TilePart part) {
+  if constexpr (sizeof(T) == 2)
+    any_tile<R, 1, kNextPiece, 2>(k, a, 1, kMr, b, 0, c, ldc, accumulate,
+                                  b + (k + k * part.index / part.count) * kNr, kNr / part.count);
+  else
+    any_tile<R, 1, 0, 2>(k, a, 1, kMr, b, 0, c, ldc, accumulate);
 }
 
 // Few rows read 16-bit weights from memory once; the processor's own prefetches end at each page of 4 KiB.
