@@ -6,6 +6,7 @@
 
 #include "base/nearest.h"
 #include "base/quote.h"
+#include "kernels/args/experts.h"
 
 namespace makar {
 
@@ -171,8 +172,8 @@ void Reader::windows(StackSpec& stack, int64_t window, int64_t period) {
 
 FeedForwardSpec Reader::experts(FeedForwardSpec f, const Config::Keys& count, int64_t fallback,
                                 int64_t per_token) {
-  f.experts = integer_or(count, fallback, 1, 4096);
-  f.experts_per_token = integer_or("num_experts_per_tok", per_token, 1, 4096);
+  f.experts = integer_or(count, fallback, 1, kernels::kMaxExperts);
+  f.experts_per_token = integer_or("num_experts_per_tok", per_token, 1, kernels::kMaxExperts);
   return f;
 }
 

@@ -119,11 +119,13 @@ void CpuDevice::expert_products(const ExpertProducts& a) {
                   k = a.products[0].weights[expert]->k();
     const size_t row_bytes = bytes_of(a.type, k);
     const Scratch copy(static_cast<int64_t>(a.gathered ? row_bytes : 0) * m);
-    for (int64_t i = 0; a.gathered && i < m; ++i) {
-      const int32_t row = t.rows[place + i];
-      std::byte* to = copy.get() + static_cast<size_t>(i) * row_bytes;
-      row < 0 ? std::memset(to, 0, row_bytes) : std::memcpy(to, at(a.x, row * k), row_bytes);
-    }
+    each_rows(*pool_, a.gathered ? m : 0, k, [&](int64_t i0, int64_t i1) {
+      for (int64_t i = i0; i < i1; ++i) {
+        const int32_t row = t.rows[place + i];
+        std::byte* to = copy.get() + static_cast<size_t>(i) * row_bytes;
+        row < 0 ? std::memset(to, 0, row_bytes) : std::memcpy(to, at(a.x, row * k), row_bytes);
+      }
+    });
     const std::byte* x = a.gathered ? copy.get() : at(a.x, place * k);
     for (size_t i = 0; i < products.size(); ++i) {
       const ExpertProduct& p = a.products[i];
