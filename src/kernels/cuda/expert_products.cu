@@ -137,7 +137,7 @@ void run(cudaStream_t stream, Routed p, int64_t tiles) {
   launch_early(stream, dim3(static_cast<unsigned>(all), static_cast<unsigned>(tiles)), kBlockThreads, R::kShared, kernel, p);
 }
 
-constexpr int64_t kMaxBlocks = 65535;  // limit of a grid's y dimension, of kFewPlaces places or more each
+constexpr int64_t kMaxTileBlocks = 65535;  // limit of a grid's y dimension, of kFewPlaces places or more each
 
 }  // namespace
 
@@ -162,7 +162,7 @@ int64_t CudaDevice::rows_per_tile(int64_t routed_rows, int64_t experts) const {
 
 void CudaDevice::expert_products(const ExpertProducts& all) {
   const ExpertTiles& tiles = all.tiles;
-  const int64_t most = kMaxBlocks * kFewPlaces / tiles.rows_per_tile;
+  const int64_t most = kMaxTileBlocks * kFewPlaces / tiles.rows_per_tile;
   for (int64_t first = 0; first < tiles.count; first += most) {
     ExpertProducts a = all;  // part of the tiles
     const int64_t places = first * tiles.rows_per_tile;
