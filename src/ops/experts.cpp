@@ -65,7 +65,10 @@ Routing route(Context& ctx, const Tensor& probabilities, const Tensor& correctio
 
 std::vector<Tensor> expert_linears(Context& ctx, const Tensor& input, bool gathered, const Routing& r,
                                    std::span<const ExpertLayer> layers) {
-  const bool bf16 = computes_bf16(ctx) && layers[0].weights[0]->type() == DType::kBF16;
+  const auto all = [&](DType type) {
+    return std::ranges::all_of(layers, [=](const ExpertLayer& l) { return l.weights[0]->type() == type; });
+  };
+  const bool bf16 = computes_bf16(ctx) && all(DType::kBF16), alike = all(layers[0].weights[0]->type());
   const Tensor x = bf16 ? cast_to_bf16(ctx, input) : any_bf16(ctx, input) ? cast_to_f32(ctx, input) : input;
   check(!ctx.tape && x.rank() == 2 && x.dim(0) == (gathered ? r.rows : r.all_places()),
         "expert_linears: rows or places, without a gradient");
@@ -74,7 +77,6 @@ std::vector<Tensor> expert_linears(Context& ctx, const Tensor& input, bool gathe
   for (const ExpertLayer& layer : layers) {
     const kernels::PackedWeight& w = *layer.weights[0];
     check(static_cast<int64_t>(layer.weights.size()) == r.experts && w.k() == x.dim(1) &&
-              (w.type() == DType::kBF16 || !bf16) &&
               (layer.biases.empty() || static_cast<int64_t>(layer.biases.size()) == r.experts),
           "expert_linears: weights of all experts for this width");
     std::vector<int64_t> addresses;
@@ -88,9 +90,10 @@ std::vector<Tensor> expert_linears(Context& ctx, const Tensor& input, bool gathe
                         reinterpret_cast<const float* const*>(ctx.address(biases.back())),
                         ctx.address(out.back())});
   }
-  if (r.rows > 0)
-    ctx.device.expert_products({tiles_of(ctx, r), ctx.address(x), x.dtype(), gathered, r.experts,
-                                products.data(), static_cast<int64_t>(products.size())});
+  const auto count = static_cast<int64_t>(products.size()), step = alike ? count : 1;  // products per call
+  for (int64_t i = 0; r.rows > 0 && i < count; i += step)
+    ctx.device.expert_products(
+        {tiles_of(ctx, r), ctx.address(x), x.dtype(), gathered, r.experts, products.data() + i, step});
   return out;
 }
 

@@ -90,6 +90,7 @@ struct Products {
   DType type;  // of the weights
   DType activations;
   int64_t rows, experts, per_row, width, inner;
+  DType second = type;  // of the second layer
 };
 
 TEST_P(Experts, ProductsOfAllAtOnceHaveTheBitsOfEachAlone) {
@@ -107,6 +108,12 @@ TEST_P(Experts, ProductsOfAllAtOnceHaveTheBitsOfEachAlone) {
     cases.push_back({DType::kBF16, DType::kBF16, rows, 6, 2, width, inner});
   cases.push_back({DType::kQ8_0, DType::kBF16, 30, 6, 2, 256, 96});
   cases.push_back({DType::kBF16, DType::kBF16, 40, 1, 1, 64, 32});
+  // Files whose layers differ in type.
+  for (const DType activations : {DType::kF32, DType::kBF16}) {
+    cases.push_back({DType::kBF16, activations, 9, 6, 2, 256, 96, DType::kQ8_0});
+    cases.push_back({DType::kQ4_K, activations, 9, 6, 2, 256, 96, DType::kBF16});
+    cases.push_back({DType::kQ4_K, activations, 150, 6, 2, 256, 96, DType::kQ6_K});
+  }
   for (const Products& c : cases) {
     SCOPED_TRACE(testing::Message() << name(c.type) << ", " << name(c.activations) << ", " << c.rows
                                     << " rows of " << c.width);
@@ -117,20 +124,21 @@ TEST_P(Experts, ProductsOfAllAtOnceHaveTheBitsOfEachAlone) {
     std::vector<ops::ExpertLayer> layers(2);
     std::vector<std::shared_ptr<const kernels::PackedWeight>> packed;
     for (size_t l = 0; l < 2; ++l) {
+      const DType type = l == 0 ? c.type : c.second;
       std::vector<kernels::Operand> operands;
       for (int64_t e = 0; e < c.experts; ++e) {
         const auto seed = static_cast<uint64_t>(100 * l) + static_cast<uint64_t>(e);
         Tensor w;
-        if (is_block(c.type)) {
-          w = Tensor::empty({c.inner, c.width}, c.type);
-          const auto bytes = kernels::test::random_blocks(c.type, c.inner * c.width, seed);
+        if (is_block(type)) {
+          w = Tensor::empty({c.inner, c.width}, type);
+          const auto bytes = kernels::test::random_blocks(type, c.inner * c.width, seed);
           std::memcpy(w.raw(), bytes.data(), bytes.size());
           w = w.to(device_->memory());
         } else {
-          w = floats({c.inner, c.width}, seed).host().to(c.type).to(device_->memory());
+          w = floats({c.inner, c.width}, seed).host().to(type).to(device_->memory());
         }
         weights.push_back(w);
-        operands.push_back({address_on(*device_, w), c.type, c.width, 1});
+        operands.push_back({address_on(*device_, w), type, c.width, 1});
         if (l == 1) biases.push_back(floats({c.inner}, 500 + seed));
       }
       for (const auto& one : device_->pack_together(operands, c.inner, c.width)) {
