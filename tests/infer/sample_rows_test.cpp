@@ -8,6 +8,7 @@
 #include "base/rng.h"
 #include "infer/sampler.h"
 #include "kernels/device.h"
+#include "on_each_device.h"
 #include "ops/next_rows.h"
 #include "real_gpu.h"
 
@@ -16,13 +17,8 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-class SampleRowsTest : public testing::TestWithParam<const char*> {
+class SampleRowsTest : public test::OnEachDevice {
  protected:
-  void SetUp() override {
-    auto opened = open_device(GetParam(), 2);
-    if (!opened.ok()) GTEST_SKIP() << opened.error().text();
-    device_ = std::move(*opened);
-  }
   // One draw per sampler from one row of logits each.
   std::vector<int64_t> draw(const std::vector<std::vector<float>>& logits,
                             const std::vector<kernels::RowSampler>& samplers) {
@@ -42,7 +38,6 @@ class SampleRowsTest : public testing::TestWithParam<const char*> {
           << "the index of the next draw";
     return {tokens.i64(), tokens.i64() + rows};
   }
-  std::unique_ptr<Device> device_;
 };
 INSTANTIATE_TEST_SUITE_P(Devices, SampleRowsTest, testing::Values("cpu", "fence", "cuda"),
                          [](const auto& info) { return std::string(info.param); });

@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "kernels/device.h"
+#include "on_each_device.h"
 #include "real_gpu.h"
 #include "tensor/tensor.h"
 
@@ -16,13 +17,8 @@ namespace {
 
 using kernels::Bf16;
 
-class DecodeKernels : public testing::TestWithParam<const char*> {
+class DecodeKernels : public test::OnEachDevice {
  protected:
-  void SetUp() override {
-    auto opened = open_device(GetParam(), 2);
-    if (!opened.ok()) GTEST_SKIP() << opened.error().text();
-    device_ = std::move(*opened);
-  }
   bool gpu() const { return test::is_real_gpu(*device_); }
 
   Tensor random(const Shape& shape, float scale, DType type) {
@@ -49,7 +45,6 @@ class DecodeKernels : public testing::TestWithParam<const char*> {
   void check_products(int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated, bool added,
                       bool bias);
 
-  std::unique_ptr<Device> device_;
   uint64_t seed_ = 0;
 };
 INSTANTIATE_TEST_SUITE_P(Devices, DecodeKernels, testing::Values("cpu", "fence", "cuda"),

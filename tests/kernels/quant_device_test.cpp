@@ -6,6 +6,7 @@
 
 #include "kernels/cpu_device.h"
 #include "kernels/quant_blocks.h"
+#include "on_each_device.h"
 #include "real_gpu.h"
 #include "tensor/tensor.h"
 
@@ -15,13 +16,8 @@ namespace {
 using kernels::test::random_blocks;
 using kernels::test::random_floats;
 
-class QuantDevice : public testing::TestWithParam<const char*> {
+class QuantDevice : public test::OnEachDevice {
  protected:
-  void SetUp() override {
-    auto opened = open_device(GetParam(), 2);
-    if (!opened.ok()) GTEST_SKIP() << opened.error().text();
-    device_ = std::move(*opened);
-  }
   bool gpu() const { return test::is_real_gpu(*device_); }
   // The types whose products have the CPU's bits. f16 of GGUF files is one of them only where the CPU
   // multiplies it as integers.
@@ -78,8 +74,6 @@ class QuantDevice : public testing::TestWithParam<const char*> {
   }
   void expect_fused_bits(DType type, int64_t m, int64_t k, std::vector<int64_t> n, bool norm, bool gated,
                          bool added);
-
-  std::unique_ptr<Device> device_;
 };
 INSTANTIATE_TEST_SUITE_P(Devices, QuantDevice, testing::Values("fence", "cuda"),
                          [](const auto& info) { return std::string(info.param); });

@@ -10,6 +10,7 @@
 
 #include "base/rng.h"
 #include "kernels/device.h"
+#include "on_each_device.h"
 #include "ops/elementwise.h"
 #include "ops/linear.h"
 #include "ops/norm.h"
@@ -43,15 +44,9 @@ bool same_rows(const Tensor& all, int64_t begin, int64_t end, const Tensor& part
   return same_bits(all.host().slice(begin, end).clone(), part);
 }
 
-class Bf16 : public testing::TestWithParam<const char*> {
+class Bf16 : public test::OnEachDevice {
  protected:
-  void SetUp() override {
-    auto opened = open_device(GetParam(), 2);
-    if (!opened.ok()) GTEST_SKIP() << opened.error().text();
-    device_ = std::move(*opened);
-  }
   Tensor to_device(const Tensor& t) { return t.to(device_->memory()); }
-  std::unique_ptr<Device> device_;
 };
 
 struct AttentionResult {

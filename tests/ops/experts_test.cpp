@@ -11,6 +11,7 @@
 
 #include "kernels/cpu_device.h"
 #include "kernels/quant_blocks.h"
+#include "on_each_device.h"
 #include "ops/bf16.h"
 #include "ops/linear.h"
 #include "ops/shape.h"
@@ -20,13 +21,8 @@ namespace {
 
 using kernels::test::random_floats;
 
-class Experts : public testing::TestWithParam<const char*> {
+class Experts : public test::OnEachDevice {
  protected:
-  void SetUp() override {
-    auto opened = open_device(GetParam(), 2);
-    if (!opened.ok()) GTEST_SKIP() << opened.error().text();
-    device_ = std::move(*opened);
-  }
   Tensor floats(const Shape& shape, uint64_t seed) const {
     return Tensor::from(shape, std::span<const float>(random_floats(shape.count(), seed)))
         .to(device_->memory());
@@ -36,7 +32,6 @@ class Experts : public testing::TestWithParam<const char*> {
     const auto* first = reinterpret_cast<const int32_t*>(host.raw());
     return {first, first + host.count()};
   }
-  std::unique_ptr<Device> device_;
 };
 INSTANTIATE_TEST_SUITE_P(Devices, Experts, testing::Values("cpu", "fence", "cuda"));
 
