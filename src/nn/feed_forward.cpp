@@ -50,8 +50,8 @@ Tensor clamped_gate(Context& ctx, const Tensor& gate, const Tensor& up, float li
 
 }  // namespace
 
-// What is between up, and gate if there is one, and down.
-static Tensor between(Context& ctx, const Tensor& gate, const Tensor& up, const FeedForwardSpec& spec) {
+// The input of the down projection, from the up projection and, if there is one, the gate.
+static Tensor hidden_of(Context& ctx, const Tensor& gate, const Tensor& up, const FeedForwardSpec& spec) {
   if (spec.gated)
     return spec.gate_limit > 0 ? clamped_gate(ctx, gate, up, spec.gate_limit)
                                : ops::gated(ctx, gate, up, spec.activation);
@@ -62,9 +62,9 @@ static Tensor between(Context& ctx, const Tensor& gate, const Tensor& up, const 
 }
 
 Tensor FeedForward::Expert::run(Context& ctx, const Tensor& x, const FeedForwardSpec& spec) const {
-  if (!spec.gated) return down(ctx, between(ctx, {}, up(ctx, x), spec));
+  if (!spec.gated) return down(ctx, hidden_of(ctx, {}, up(ctx, x), spec));
   const std::vector<Tensor> gate_and_up = Linear::together(ctx, x, {&gate, &up});
-  return down(ctx, between(ctx, gate_and_up[0], gate_and_up[1], spec));
+  return down(ctx, hidden_of(ctx, gate_and_up[0], gate_and_up[1], spec));
 }
 
 Tensor FeedForward::operator()(ForwardContext& f, const Tensor& x) const {
@@ -122,7 +122,7 @@ Tensor FeedForward::run_together(Context& ctx, const Tensor& x) const {
   if (spec_.gated) first.push_back(layer_of(&Expert::gate));
   first.push_back(layer_of(&Expert::up));
   const std::vector<Tensor> inner = ops::expert_linears(ctx, x, true, r, first);
-  const Tensor hidden = between(ctx, spec_.gated ? inner[0] : Tensor(), inner.back(), spec_);
+  const Tensor hidden = hidden_of(ctx, spec_.gated ? inner[0] : Tensor(), inner.back(), spec_);
   const ops::ExpertLayer down[] = {layer_of(&Expert::down)};
   return ops::add_experts(ctx, ops::expert_linears(ctx, hidden, false, r, down)[0], r);
 }

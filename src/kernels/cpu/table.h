@@ -127,7 +127,7 @@ struct ScanHeadBackward {     // of one head
   float *da, *dd;             // da: [states] or one value; dd: one value; both are added to
 };
 
-// One of `count` tiles.
+// Which of the `count` row panels that one panel of B is multiplied by.
 struct TilePart {
   int64_t index = 0, count = 1;
 };
@@ -140,7 +140,7 @@ struct Table {
   int nr = 0;  // columns of a B panel: [k][nr]
   int kc = 0;  // k per pass that keeps a B panel in the L1 cache
   // c[i*ldc + j] = (accumulate ? c : 0) + sum over k in sequence of a[k*mr + i] * b[k*nr + j], i < rows, j <
-  // cols; b is f32, f16 or bf16. `part`: of the tiles that read this b, for prefetches of what follows b.
+  // cols; b is f32, f16 or bf16. Each `part` prefetches its share of what follows b in memory.
   void (*tile)(DType type, int64_t k, const float* a, const void* b, float* c, int64_t ldc, int rows,
                int cols, bool accumulate, TilePart part) = nullptr;
   // Packs x[rows, k], element (r, p) at x[r*row_stride + p*k_stride], into consecutive panels of mr (nr)
