@@ -119,7 +119,10 @@ void run(cudaStream_t stream, const QuantProducts& p) {
 
 }  // namespace
 
-bool fits_quant_few(const QuantProducts& p) { return p.m <= kMaxFewRows && few_bytes(p) <= 100 * 1024; }
+bool fits_quant_few(const QuantProducts& p) {
+  const size_t most = p.experts ? kMaxSharedBytes : 100 * 1024;  // dense products of long rows are faster in tiles
+  return p.m <= kMaxFewRows && few_bytes(p) <= most;
+}
 
 void run_quant_few(cudaStream_t stream, int form, const QuantProducts& p) {
   with_form(form, [&](auto f) { run<decltype(f)::value>(stream, p); });

@@ -79,9 +79,8 @@ void run_quant(cudaStream_t stream, Memory& memory, const QuantCall& call) {
     const CudaWeight& b = *call.products[i].b;
     size_t end = i + 1;
     while (end < call.products.size() && end - i < kMaxQuantProducts && alike(b, *call.products[end].b)) ++end;
-    const QuantProducts p = arguments(call, call.ending, rows_for(b), std::span(call.products).subspan(i, end - i));
-    const bool few = call.tiles ? call.tiles->rows_per_tile == kFewPlaces : fits_quant_few(p);
-    few ? run_quant_few(stream, b.form(), p) : run_quant_tiled(stream, b.form(), p);
+    QuantProducts p = arguments(call, call.ending, rows_for(b), std::span(call.products).subspan(i, end - i));
+    fits_quant_few(p) ? run_quant_few(stream, b.form(), p) : run_quant_tiled(stream, b.form(), p);
     i = end;
   }
 }

@@ -131,10 +131,11 @@ void run(cudaStream_t stream, const QuantProducts& p) {
   launch_early(stream, dim3(static_cast<unsigned>((p.m + rows - 1) / rows), static_cast<unsigned>(places)), S::kThreads, kShared, kernel, p);
 }
 
+using Slim = Shape<4, 1, 1, 1, 4>;    // 64 weight rows by 8 rows
 using Narrow = Shape<1, 8, 1, 1, 4>;  // 16 weight rows by 64 rows
 using Middle = Shape<4, 2, 1, 4, 3>;  // 64 by 64
 using Large = Shape<4, 2, 2, 8, 2>;   // 128 by 128
-static_assert(Middle::kRowTiles * kActivationRows == kManyPlaces);
+static_assert(Middle::kRowTiles * kActivationRows == kManyPlaces && Slim::kRowTiles * kActivationRows == kFewPlaces);
 
 }  // namespace
 
@@ -143,6 +144,11 @@ void run_quant_tiled(cudaStream_t stream, int form, const QuantProducts& p) {
   for (int i = 0; i < p.count; ++i) tiles += p.products[i].tiles;
   with_form(form, [&](auto f) {
     constexpr int kForm = decltype(f)::value;
+    if (p.experts && p.m == kFewPlaces) {
+      QuantProducts all = p;  // the rows of all tiles
+      all.m = kFewPlaces * p.row_tiles;
+      return run<kForm, Slim>(stream, all);
+    }
     if (p.experts) return run<kForm, Middle>(stream, p);
     if (p.m <= 64) return tiles <= 2 * kMultiprocessors ? run<kForm, Narrow>(stream, p) : run<kForm, Middle>(stream, p);
     const int64_t large = static_cast<int64_t>((tiles + 7) / 8) * ((p.m + 127) / 128);
