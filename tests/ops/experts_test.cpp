@@ -103,7 +103,8 @@ TEST_P(Experts, ProductsOfAllAtOnceHaveTheBitsOfEachAlone) {
     cases.push_back({DType::kBF16, DType::kBF16, rows, 6, 2, width, inner});
   cases.push_back({DType::kQ8_0, DType::kBF16, 30, 6, 2, 256, 96});
   cases.push_back({DType::kBF16, DType::kBF16, 40, 1, 1, 64, 32});
-  cases.push_back({DType::kQ8_0, DType::kF32, 3, 2, 1, 32768, 16});  // more than a block's shared memory holds
+  cases.push_back(
+      {DType::kQ8_0, DType::kF32, 3, 2, 1, 32768, 16});  // more than a block's shared memory holds
   // Files whose layers differ in type.
   for (const DType activations : {DType::kF32, DType::kBF16}) {
     cases.push_back({DType::kBF16, activations, 9, 6, 2, 256, 96, DType::kQ8_0});
